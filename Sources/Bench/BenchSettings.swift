@@ -42,7 +42,7 @@ struct BenchSettings {
         guard isUnsent else { return nil }
         return "before sending: read, decided, claimed with the badge, rendered, handed to the APNs client"
     }
-    /// Members of the giant group that drains while 1:1 messages are measured (`--beside`); nil without that phase.
+    /// Members of the giant group that drains while 1:1 messages are measured; nil without that phase.
     var beside: Int?
     /// With `--beside`: CPU per push is measured with each of these numbers of workers in turn.
     var workers: [Int]
@@ -65,39 +65,39 @@ struct BenchSettings {
     var window: Int
 
     static let options: [CommandSpec.Option] = [
-        .value("events", "N", "messages of the throughput phase, each a push to one device (200000; debug: 10000)"),
+        .value("events", "N", "messages of the throughput phase, one push each (200000; debug: 10000)"),
         .value("users", "N", "distinct receivers (50000, at most the events)"),
         .value("rate", "R", "messages per second of the latency phase (2000); 0 leaves it out"),
         .value("seconds", "S", "length of the latency phase (10)"),
         .value("in-flight", "N", "limits.in_flight (2000)"),
         .value("shards", "N", "the worker's shards (1)"),
-        .value("results", "WHICH", "all, failures or none: what the worker writes to push.results (all)"),
-        .value("rounds", "N", "throughput and h2load, so many times (5; debug: 1); the median counts"),
+        .value("results", "WHICH", "the records that the worker writes to push.results: all, failures or none (all)"),
+        .value("rounds", "N", "rounds of throughput and h2load (5; debug: 1); the median counts"),
         .value("held", "N", "pushes held at once in the memory phase (100000); 0 leaves it out"),
-        .flag("redis-tcp", "Redis by TCP in place of its unix socket"),
+        .flag("redis-tcp", "Redis by TCP instead of its unix socket"),
         .flag(
-            "cluster", "with --against: this program on a Redis Cluster of three, that one on one server, both by TCP"),
+            "cluster", "with --against: this program on a Redis Cluster of three, the other on one server, both by TCP"),
         CommandSpec.json,
         .flag(
             "apns",
-            "the APNs client alone beside h2load, in 5 rounds; --events, --rounds and the next three hold for it"),
+            "the APNs client alone compared with h2load, in 5 rounds; takes --events, --rounds and the next three"),
         .value("disturb", "NAME", "with --apns: the client under disturbances, against its bar: \(Disturbance.names)"),
         .value("connections", "N", "connections to APNs (1; the most there may be with --disturb far: 64)"),
         .value("streams", "N", "streams per connection (1000)"),
         .value("window", "BYTES", "the simulator's window per connection (1048576; APNs has 65535)"),
         .value("apns-client", "URL", "be the client of --apns, against a simulator with --credentials DIR"),
-        .value("credentials", "DIR", "what that simulator was started with"),
+        .value("credentials", "DIR", "the credentials folder of that simulator"),
         .flag("decide", "decision and rendering alone, in this process: CPU per recipient"),
         .value("group", "N", "messages go to groups of N members, each event a push to every one (none: 1:1)"),
         .flag("muted", "with --group: every member muted it, so nothing is sent; all that a denied member costs"),
-        .flag("unsent", "with --group: APNs is away; what a member costs until his push is with the APNs client"),
+        .flag("unsent", "with --group: APNs is down; the cost of a member until the APNs client has its push"),
         .value(
             "beside", "N",
-            "1:1 messages alone, then beside one message to a group of N members: latency by lane, memory"),
-        .value("workers", "N,…", "with --beside: so many workers share the topics, each number by turns (1)"),
+            "1:1 messages alone, then during one message to a group of N members: latency by lane, memory"),
+        .value("workers", "N,…", "with --beside: numbers of workers that share the topics, each in turn (1)"),
         .value(
-            "against", "BINARY", "this program's worker beside that one's, both under the same load at the same time"),
-        .flag("stages", "where the time of a push goes: worker and Redis by stage, commands, allocations"),
+            "against", "BINARY", "this program's worker and BINARY's, both under the same load at the same time"),
+        .flag("stages", "the time of a push by part: worker and Redis by stage, commands, allocations"),
         .value("html", "FILE", "the report as a page with plots, whole in itself; with --stages"),
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
@@ -129,19 +129,19 @@ struct BenchSettings {
         shards = try arguments.int("shards", default: 1, in: 1...64)
         results = arguments.string("results") ?? "all"
         guard ["all", "failures", "none"].contains(results) else {
-            throw Arguments.UsageError(message: "--results wants all, failures or none")
+            throw Arguments.UsageError(message: "--results needs all, failures or none")
         }
         isAPNsOnly = arguments.has("apns")
         if let name = arguments.string("disturb") {
             guard let disturbance = Disturbance(rawValue: name), isAPNsOnly else {
-                throw Arguments.UsageError(message: "--disturb belongs to --apns and wants one of \(Disturbance.names)")
+                throw Arguments.UsageError(message: "--disturb needs --apns and one of \(Disturbance.names)")
             }
             self.disturbance = disturbance
         }
         apnsClient = arguments.string("apns-client")
         credentials = arguments.string("credentials")
         guard (apnsClient == nil) == (credentials == nil) else {
-            throw Arguments.UsageError(message: "--apns-client and --credentials belong together")
+            throw Arguments.UsageError(message: "--apns-client and --credentials need each other")
         }
         isDecideOnly = arguments.has("decide")
         group = arguments.has("group") ? try arguments.int("group", default: 1_000, in: 2...100_000) : nil
@@ -150,7 +150,7 @@ struct BenchSettings {
             throw Arguments.UsageError(message: "--muted and --unsent need --group")
         }
         guard group == nil || group ?? 0 <= users else {
-            throw Arguments.UsageError(message: "--group wants no more members than there are --users")
+            throw Arguments.UsageError(message: "--group needs no more members than there are --users")
         }
         connections = try arguments.int("connections", default: disturbance == nil ? 1 : 64, in: 1...64)
         streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
@@ -160,19 +160,19 @@ struct BenchSettings {
             in: 1...100)
         held = try arguments.int("held", default: isUnsent || against != nil ? 0 : 100_000, in: 0...1_000_000)
         guard !isUnsent || (rate == 0 && held == 0 && !isMuted) else {
-            throw Arguments.UsageError(message: "--unsent goes with --rate 0 --held 0, and not with --muted")
+            throw Arguments.UsageError(message: "--unsent needs --rate 0 --held 0, and excludes --muted")
         }
         // A device sends one push at a time. A second push would wait and not be made.
         guard !isUnsent || events <= users else {
-            throw Arguments.UsageError(message: "--unsent wants no more --events than there are --users")
+            throw Arguments.UsageError(message: "--unsent needs no more --events than there are --users")
         }
         guard (beside == nil && workers == [1]) || (beside != nil && rate > 0 && group == nil && against == nil) else {
             throw Arguments.UsageError(
-                message: "--workers belongs to --beside, which wants a --rate and goes not with --group and --against")
+                message: "--workers needs --beside, which needs a --rate and excludes --group and --against")
         }
         usesCluster = arguments.has("cluster")
         guard !usesCluster || against != nil else {
-            throw Arguments.UsageError(message: "--cluster needs --against, such as this very program")
+            throw Arguments.UsageError(message: "--cluster needs --against, for example this program")
         }
         usesRedisTCP = arguments.has("redis-tcp") || usesCluster
         printsJSON = arguments.has("json")
@@ -180,10 +180,10 @@ struct BenchSettings {
         htmlPath = arguments.string("html")
         showsStages = arguments.has("stages") || htmlPath != nil
         guard !showsStages || !(isAPNsOnly || isDecideOnly || against != nil) else {
-            throw Arguments.UsageError(message: "--stages and --html go not with --apns, --decide and --against")
+            throw Arguments.UsageError(message: "--stages and --html exclude --apns, --decide and --against")
         }
         guard htmlPath == nil || beside == nil else {
-            throw Arguments.UsageError(message: "--html goes not with --beside")
+            throw Arguments.UsageError(message: "--html excludes --beside")
         }
         let comparesAll = !(isAPNsOnly || isDecideOnly || isUnsent || keeps || rate > 0 || held > 0)
         guard against == nil || comparesAll else {
@@ -197,7 +197,7 @@ struct BenchSettings {
         guard let text else { return [1] }
         let counts = text.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
         guard counts.allSatisfy({ (1...16).contains($0) }), counts.count <= 8 else {
-            throw Arguments.UsageError(message: "--workers wants numbers from 1 to 16 like 1,2,4; not \"\(text)\"")
+            throw Arguments.UsageError(message: "--workers needs numbers from 1 to 16 like 1,2,4; not \"\(text)\"")
         }
         return counts
     }
@@ -207,7 +207,7 @@ struct BenchSettings {
         guard let path else { return nil }
         let place = path.contains("/") ? path : "./" + path
         guard access(place, X_OK) == 0 else {
-            throw Arguments.UsageError(message: "--against wants a carillon executable; \"\(path)\" cannot be started")
+            throw Arguments.UsageError(message: "--against needs a carillon executable; \"\(path)\" cannot be started")
         }
         return place
     }

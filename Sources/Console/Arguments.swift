@@ -44,7 +44,7 @@ public struct Arguments {
             } else if let value = rest.popFirst() {
                 values[name, default: []].append(value)
             } else {
-                throw UsageError(message: "--\(name) wants \(option.value ?? "a value")")
+                throw UsageError(message: "--\(name) needs \(option.value ?? "a value")")
             }
         }
         for option in spec.options where option.isRequired && values[option.name] == nil {
@@ -66,7 +66,7 @@ public struct Arguments {
         guard let number = Int(text), range.contains(number) else {
             let bounds =
                 range.upperBound == .max ? "\(range.lowerBound) or more" : "\(range.lowerBound)-\(range.upperBound)"
-            throw UsageError(message: "--\(name) wants a whole number, \(bounds); \"\(text)\" is none")
+            throw UsageError(message: "--\(name) needs a whole number, \(bounds); \"\(text)\" is not one")
         }
         return number
     }

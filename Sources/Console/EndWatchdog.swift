@@ -2,9 +2,9 @@ import Glibc
 import Processes
 import Telemetry
 
-/// Ends a process whose orderly end hangs. A thread of its own: no loop can hold it up.
+/// Ends the process if its orderly end hangs. It has its own thread, so that no loop can delay it.
 public enum EndWatchdog {
-    /// For an end that takes all of its time and is about to be done.
+    /// Extra time for an end that is nearly complete at its time limit.
     private static let graceSeconds = 0.5
 
     /// Calls `expire` once when `seconds` have passed, on another thread; it ends the process as a rule.

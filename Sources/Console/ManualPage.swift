@@ -10,7 +10,7 @@ public enum ManualPage {
         for spec in specs { text += ".TP\n.BR carillon\\-\(escaped(spec.name)) (1)\n\(escapedLine(spec.summary))\n" }
         text += ".SH EXIT STATUS\n"
         for (code, meaning) in [
-            (ExitCode.done, "done, or drained"), (.failed, "what the command found is bad"), (.usage, "bad usage"),
+            (ExitCode.done, "done, or drained"), (.failed, "the command found a problem"), (.usage, "bad usage"),
             (.fatalKafka, "the Kafka client died for good"),
             (.tryAgain, "not drained in time, or a port is taken: try again"), (.configuration, "bad configuration"),
         ] {
@@ -37,7 +37,7 @@ public enum ManualPage {
             text += ".SH DESCRIPTION\n" + others.map(paragraph).joined(separator: ".PP\n")
         }
         text += ".SH OPTIONS\n"
-        for option in spec.options + [.flag("help", "prints what this page is made from")] {
+        for option in spec.options + [.flag("help", "prints the help text")] {
             text += ".TP\n\(self.option(option))\n\(escapedLine(option.help))\n"
         }
         for lines in codes {

@@ -12,7 +12,7 @@ import Worker
 public struct DemoCommand: Command, Sendable {
     public static let spec = CommandSpec(
         name: "demo",
-        summary: "broker, Redis, APNs simulator and worker on this machine; tells what happens to each event",
+        summary: "broker, Redis, APNs simulator and worker on this machine; shows what happens to each event",
         details: """
             Starts a Kafka-protocol broker, redis-server, the APNs simulator and a worker on free ports of 127.0.0.1, with
             their files in a temporary folder. Writes a world (who is connected where, tokens, settings), plays its events, and
@@ -93,7 +93,9 @@ public struct DemoCommand: Command, Sendable {
 
     private func read() throws -> Play {
         if FolderEntry.all(in: world) == nil, Files.exists(world) {
-            if events != nil { throw SetupFault("--events goes with a folder; the file of --world holds its own") }
+            if events != nil {
+                throw SetupFault("--events needs a folder; the file of --world contains its own events")
+            }
             do {
                 let own = try OwnWorld(try Files.lines(world))
                 return Play(worldFile: own.worldFile, state: own.state, events: own.events, own: own)
@@ -151,7 +153,7 @@ public struct DemoCommand: Command, Sendable {
 
             """)
         if let count = played.own?.madeUp, count > 0 {
-            say("users      \(count) without a bind in the file have a made-up device each\n")
+            say("users      \(count) without a bind in the file get a generated device each\n")
         }
         say("\n")
         let isInteractive = Terminal.isInteractive
@@ -166,7 +168,7 @@ public struct DemoCommand: Command, Sendable {
         }
         if !printsJSON { Terminal.out(DemoReport.summary(outcomes)) }
         let open = await worker.status().shards.reduce(0) { $0 + $1.pendingRecords }
-        if open > 0 { say("\(open) records still wait, for a hold, a window or a retry\n") }
+        if open > 0 { say("\(open) records still wait for a hold, a window or a retry\n") }
         guard keeps else { return true }
         say("\n" + (try hints(outcomes, run.cluster, played, port: port)))
         while true { try await Task.sleep(for: .seconds(3600)) }

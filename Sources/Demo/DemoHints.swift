@@ -55,11 +55,11 @@ struct DemoHints {
         let file = Self.quoted(eventFile)
         var commands = [
             (
-                "what happened to a message, step by step",
+                "the recorded decision on a message, step by step",
                 "\(own) trace \(config) \(user) --msg \(Self.quoted(subject.msgID))"
             ),
-            ("what is stored of the user", "\(own) user \(config) \(user)"),
-            ("what would happen to another message", "\(own) explain \(config) --event \(file)"),
+            ("the stored data of the user", "\(own) user \(config) \(user)"),
+            ("the decision on another message", "\(own) explain \(config) --event \(file)"),
             ("and then does", "\(own) replay \(config) --in \(file) --fresh-ids --shift-times"),
         ]
         if let token = subject.token {
@@ -70,8 +70,8 @@ struct DemoHints {
                 ))
         }
         return commands + [
-            ("what the worker refused", "\(own) dlq list \(config)"),
-            ("what the worker does now", "\(own) top --worker 127.0.0.1:\(port)"),
+            ("the records that the worker refused", "\(own) dlq list \(config)"),
+            ("the present state of the worker", "\(own) top --worker 127.0.0.1:\(port)"),
             (
                 "decisions by verdict and reason",
                 "curl -s http://127.0.0.1:\(port)/metrics | grep ^carillon_decisions_total"
@@ -80,7 +80,7 @@ struct DemoHints {
     }
 
     var text: TerminalText {
-        var text: TerminalText = "what to try next, in another terminal:\n"
+        var text: TerminalText = "try these next, in another terminal:\n"
         for (what, command) in commands { text += "\n" + Style.dim("# \(what)") + "\n\(command)\n" }
         return text + "\nhttp://127.0.0.1:\(port)/ and all of this stay until ctrl-C\n"
     }

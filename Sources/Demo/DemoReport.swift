@@ -8,7 +8,7 @@ enum DemoReport {
         if let why = outcome.deadLetter { return text + "        ✗ dead letter   \(why)\n" }
         for device in outcome.results { text += line(device) }
         for target in outcome.deliveries { text += delivery(target, outcome) }
-        if outcome.wantsSMS { text += "        ✎ push.sms        an SMS is asked for\n" }
+        if outcome.wantsSMS { text += "        ✎ push.sms        an SMS is requested\n" }
         if outcome.results.isEmpty, outcome.deliveries.isEmpty { text += "        · a repeat: nothing more\n" }
         return text
     }

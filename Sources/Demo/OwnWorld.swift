@@ -49,7 +49,7 @@ public struct OwnWorld: Sendable {
             try survey.look(tree, kind: kind, line: index + 1)
             if Self.stateKinds.contains(kind) { state.append(value) } else { events.append(value) }
         }
-        guard !events.isEmpty else { throw SetupFault("it holds no event") }
+        guard !events.isEmpty else { throw SetupFault("it contains no event") }
         guard !survey.apps.isEmpty else { throw SetupFault("no line names an app") }
         guard survey.apps.count <= Self.appsMax else { throw SetupFault("more than \(Self.appsMax) apps") }
         guard let oldestMs = survey.oldestMs else { throw SetupFault("no event has a sent_ms") }
@@ -57,7 +57,7 @@ public struct OwnWorld: Sendable {
             App(id: app, topics: survey.topics[app] ?? ["com.example.demo"])
         }
         if let app = apps.dropFirst().first(where: { $0.topics.count > 1 }) {
-            throw SetupFault("app \(app.id) binds to several bundle ids, which only the first app of a file may here")
+            throw SetupFault("app \(app.id) binds to several bundle ids, only the first app of a file may do that here")
         }
         var made: [[UInt8]] = []
         for app in apps {
@@ -89,7 +89,7 @@ public struct OwnWorld: Sendable {
             if !apps.contains(app) {
                 // The app's id is written into this world's configuration.
                 guard OwnWorld.isPlain(app, bytesMax: 64) else {
-                    throw SetupFault("line \(line): an app's id of letters, digits, - _ and . is wanted")
+                    throw SetupFault("line \(line): an app id of letters, digits, - _ and . is required")
                 }
                 apps.append(app)
             }
@@ -113,7 +113,7 @@ public struct OwnWorld: Sendable {
             }
             guard let topic = tree["token"]?["topic"]?.string, !(topics[app] ?? []).contains(topic) else { return }
             guard OwnWorld.isPlain(topic, bytesMax: 255) else {
-                throw SetupFault("line \(line): a topic of letters, digits, - _ and . is wanted")
+                throw SetupFault("line \(line): a topic of letters, digits, - _ and . is required")
             }
             topics[app, default: []].append(topic)
         }

@@ -61,7 +61,7 @@ struct WorldFile: Sendable {
     private static func time(_ text: String, _ nowMs: Int64) throws -> Int64 {
         let units: [Character: Int64] = ["s": 1_000, "m": 60_000, "h": 3_600_000]
         guard let unit = text.last.flatMap({ units[$0] }), let number = Int64(text.dropLast()) else {
-            throw SetupFault("world.json: \"\(text)\" is no relative time like \"-5s\"")
+            throw SetupFault("world.json: \"\(text)\" is not a relative time like \"-5s\"")
         }
         return nowMs &+ number &* unit
     }

@@ -82,7 +82,7 @@ public struct StatusFacts: Equatable, Sendable {
             shards += 1
             if shard["redis_ready"]?.bool == true { redisReady += 1 }
             add(shard["redis_fault"]?.string, to: &redisFaults)
-            add(shard["redis_refuses_writes"]?.string.map { "takes no writes: \($0)" }, to: &redisFaults)
+            add(shard["redis_refuses_writes"]?.string.map { "refuses writes: \($0)" }, to: &redisFaults)
             parkedRecords = parkedRecords &+ (shard["parked_records"]?.int ?? 0)
             for brake in shard["removal_brakes"]?.array ?? [] {
                 add("\(brake["app"]?.string ?? "?") \(brake["cause"]?.string ?? "?")", to: &brakes)

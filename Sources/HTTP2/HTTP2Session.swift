@@ -20,7 +20,7 @@ public final class HTTP2Session {
     private var isStopped = false
     private var isAbandoned = false
 
-    /// Input is processed in pieces of this size, which limits what a hostile peer can cause by one read.
+    /// Input is processed in pieces of this size, which limits the cost of one read from a hostile peer.
     private static let inputSliceBytes = 16_384
 
     /// Creates a session with its first SETTINGS (and, for a client, the preface) already queued.

@@ -67,7 +67,7 @@ public struct HeaderList: ~Copyable {
         let place = fields.count - 1
         guard set(place, Array(value)) else {
             truncate(to: place)
-            throw HTTP2Fault(.badHeader, detail: "the value of \(name) may not travel in a header")
+            throw HTTP2Fault(.badHeader, detail: "the value of \(name) is not allowed in a header")
         }
         return place
     }

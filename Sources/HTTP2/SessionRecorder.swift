@@ -59,7 +59,7 @@ struct SessionRecorder {
 
     mutating func beginHeaders(_ session: OpaquePointer?, stream: Int32, category: nghttp2_headers_category) {
         collecting = -1
-        // Of trailers too: nothing of them is kept, but each costs.
+        // Trailers count too: they are dropped, but each one costs.
         listBytes = 0
         let slot: Int
         if isServer {
@@ -76,7 +76,7 @@ struct SessionRecorder {
         status = 0
     }
 
-    /// What a field means for its message.
+    /// The meaning of a field for its message.
     enum FieldStep {
         case goOn
         /// The list is longer than allowed, and its message cannot be understood without the rest.
@@ -87,7 +87,7 @@ struct SessionRecorder {
 
     /// Takes one field.
     ///
-    /// Of a response the status comes first (RFC 9113 section 8.3): the answer is complete with it, and the rest of a long
+    /// In a response the status comes first (RFC 9113 section 8.3): the answer is complete with it, and the rest of a long
     /// list is left out. Without this rule a peer that adds headers to an acceptance would get the push again.
     mutating func header(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> FieldStep {
         listBytes &+= name.count &+ value.count &+ 32
@@ -111,7 +111,7 @@ struct SessionRecorder {
         return .goOn
     }
 
-    /// Reports what came of the list, so that its answer counts by its status.
+    /// Reports the result of the list, so that its answer counts by its status.
     private mutating func endConnection() -> FieldStep {
         complaint = "the peer sent more than \(headerBombBytes) bytes of headers in one message"
         if collecting >= 0 { collected(endStream: false) }
@@ -165,7 +165,7 @@ struct SessionRecorder {
         guard slot >= 0, !streams[slot].hasEnded else { return }
         streams[slot].hasEnded = true
         if isServer, !bodyPieces.isEmpty { bodyPieces[stream] = nil }
-        // A request whose body did not leave to its last byte cannot be processed. (Its answer may have come all the same.)
+        // A request with an incomplete body cannot be processed. (Its answer may have arrived anyway.)
         let isWhole = streams[slot].body.isEmpty
         inbox.facts.append(
             .ended(slot: slot, end(stream: stream, code: HTTP2ErrorCode(rawValue: code), isWhole: isWhole)))

@@ -124,7 +124,7 @@ public struct JSONFields<Key: JSONKey> {
     /// The key's value; nil if absent or null.
     @inlinable
     public subscript(key: Key) -> JSONCursor? {
-        assert(generation == table.generation, "the table was used for another object meanwhile")
+        assert(generation == table.generation, "the table has been used for another object")
         let index = table.found[key.rawValue]
         return index == 0 ? nil : JSONCursor(view: object.view, index: Int(index))
     }

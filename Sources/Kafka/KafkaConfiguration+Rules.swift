@@ -91,7 +91,7 @@ extension KafkaConfiguration {
                 // The Java client's partitioner: every producer maps a key to the same partition.
                 ("partitioner", "murmur2_random"),
                 ("linger.ms", "5"),
-                // The limit of a single record; batches keep to `batch.size`. The broker's own limit decides what a
+                // The limit of a single record; batches keep to `batch.size`. The broker's own limit decides which
                 // topic accepts, so that a large record reaches the dead-letter topic if that topic allows it.
                 ("message.max.bytes", "16777216"),
                 ("queue.buffering.max.messages", "100000"),
@@ -111,10 +111,10 @@ extension KafkaConfiguration {
                 + "leave it out, a repeated record has the same pid"
         case "group.id": return "set kafka.group in its place"
         case "enable.auto.commit" where value != "true":
-            return "must stay true: what is settled is committed each second, at revocation and at the end"
-        case "auto.commit.interval.ms": return "is fixed: what is settled is committed each second"
+            return "must stay true: settled offsets are committed each second, at revocation and at the end"
+        case "auto.commit.interval.ms": return "is fixed: settled offsets are committed each second"
         case "enable.partition.eof" where value != "true":
-            return "must stay true: what is read to its end is known by it"
+            return "must stay true: it marks the end of a partition"
         case "enable.auto.offset.store", "auto.commit.enable":
             return "is fixed: an offset is stored only when its record is settled"
         case "auto.offset.reset" where !["earliest", "smallest", "beginning", "error"].contains(value):

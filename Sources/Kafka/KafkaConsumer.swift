@@ -247,10 +247,10 @@ public final class KafkaConsumer {
         var problems: [KafkaConfigurationProblem] = []
         if topics.isEmpty { problems.append(KafkaConfigurationProblem(key: "topics", why: "needs at least one")) }
         for topic in topics where topic.isEmpty || topic.hasPrefix("^") || topic.contains("\0") {
-            problems.append(KafkaConfigurationProblem(key: "topics", why: "\"\(topic)\" is no topic name"))
+            problems.append(KafkaConfigurationProblem(key: "topics", why: "\"\(topic)\" is not a topic name"))
         }
         if Set(topics).count != topics.count {
-            problems.append(KafkaConfigurationProblem(key: "topics", why: "one topic stands there twice"))
+            problems.append(KafkaConfigurationProblem(key: "topics", why: "one topic is repeated"))
         }
         if !problems.isEmpty { throw .configuration(problems) }
     }

@@ -48,7 +48,7 @@ public final class KafkaGroupLag {
         for place in places { rd_kafka_topic_partition_list_add(list, place.topic, place.partition) }
         let code = rd_kafka_committed(handle.raw, list, Int32(clamping: timeoutMs))
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
-            throw .call(doing: "asking what the group has committed", KafkaError(code))
+            throw .call(doing: "asking for the group's committed offsets", KafkaError(code))
         }
         var partitions: [Partition] = []
         partitions.reserveCapacity(places.count)

@@ -15,7 +15,7 @@ public final class KafkaTopicWriter {
     public init(_ configuration: KafkaConfiguration, topic: String) throws(KafkaFault) {
         producer = try KafkaProducer(configuration)
         guard let handle = producer.topic(topic) else {
-            throw .configuration([KafkaConfigurationProblem(key: "topic", why: "\"\(topic)\" is no topic name")])
+            throw .configuration([KafkaConfigurationProblem(key: "topic", why: "\"\(topic)\" is not a topic name")])
         }
         self.topic = handle
     }

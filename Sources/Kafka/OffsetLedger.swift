@@ -6,9 +6,9 @@
 public struct OffsetLedger: ~Copyable {
     /// Bounds of unsettled work at which reading should pause.
     public struct Limits: Equatable, Sendable {
-        /// Of each partition: unsettled records.
+        /// Unsettled records of each partition.
         public var records: Int
-        /// Of each partition: offsets from the oldest unsettled record to the newest received one; at least `records`.
+        /// For each partition: offsets from the oldest unsettled record to the newest received one; at least `records`.
         public var span: Int
         /// For all partitions together: bytes of unsettled records.
         public var bytes: Int
@@ -45,7 +45,7 @@ public struct OffsetLedger: ~Copyable {
         case settledBefore
         /// Seen before in this assignment (a rewind), unsettled or settled: skip it.
         case repeated
-        /// The committed offset is of another epoch of the partition, by its list of what is settled: skip the record and
+        /// The committed offset is of another epoch of the partition, by its list of settled offsets: skip the record and
         /// `rewind` the partition.
         case otherEpoch
         /// Not assigned (any more): skip it, its owner gets it.

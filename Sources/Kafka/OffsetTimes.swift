@@ -14,7 +14,7 @@ struct OffsetTimes {
     private(set) var marks: [Mark] = []
     private static let marksMax = 128
 
-    /// Of two times for one offset the later one is more accurate.
+    /// The later of two times for one offset is more accurate.
     mutating func note(offset: Int64, ms: Int64) {
         guard offset >= 0, ms > 0 else { return }
         let index = marks.firstIndex { $0.offset >= offset } ?? marks.count

@@ -249,7 +249,7 @@ public actor LocalCluster {
         let text = configurationText
         switch Configuration.read(Array(text.utf8), source: "carillon.yaml") {
         case .failure(let problems):
-            throw SetupFault("the world's configuration is not well:\n\(problems)")
+            throw SetupFault("the world's configuration has problems:\n\(problems)")
         case .success(var configuration):
             if let group { configuration.kafka.group = group }
             let worker = try WorkerProcess(

@@ -9,7 +9,7 @@ public enum CollapseID {
     /// Apple: at most 64 bytes.
     private static let bytesMax = 64
 
-    /// What is known of the message that a revoke names.
+    /// The known facts about the message that a revoke names.
     public enum Original: Sendable, Equatable {
         /// The collapse id that its sender chose; nil: the sender chose none.
         case known(String?)

@@ -70,7 +70,7 @@ public final class RedisCluster: Sendable {
     /// Sends an inline command to the node that has its key.
     public func command(_ line: String) throws(SetupFault) -> String {
         for node in nodes where node.isRunning { return try node.command(line) }
-        throw SetupFault("no node of the cluster is there")
+        throw SetupFault("no node of the cluster is reachable")
     }
 
     /// The slot of a key.
@@ -92,7 +92,7 @@ public final class RedisCluster: Sendable {
                 }
             }
         }
-        throw SetupFault("nobody serves slot \(slot)")
+        throw SetupFault("no node serves slot \(slot)")
     }
 
     // MARK: Moving a slot

@@ -90,6 +90,6 @@ public final class RedisServer: Sendable {
             else { return answer }
             port = number
         }
-        throw SetupFault("the nodes of the cluster do not agree who has the key of \(line)")
+        throw SetupFault("the nodes of the cluster do not agree which node has the key of \(line)")
     }
 }

@@ -77,7 +77,7 @@ struct Greeting {
             return .refused(
                 RedisFault(
                     .unsupported,
-                    "the server takes no scripts as Redis \(RedisServerFacts.leastMajorVersion).0 and newer do"))
+                    "the server does not run scripts as Redis \(RedisServerFacts.leastMajorVersion).0 and newer do"))
         default: return .refused(scriptFault)
         }
     }

@@ -248,7 +248,7 @@ public final class RedisClient {
         return scripts.count - 1
     }
 
-    // MARK: What the Sentinels tell
+    // MARK: Events of the Sentinels
 
     private func masterIs(at address: NodeAddress) {
         guard state != .closed else { return }
@@ -269,7 +269,7 @@ public final class RedisClient {
         change(to: .waiting(fault))
     }
 
-    // MARK: What the connection tells
+    // MARK: Events of the connection
 
     private func connect() {
         guard state != .closed, connection == nil, watch == nil || watch?.master != nil else { return }
@@ -337,7 +337,7 @@ public final class RedisClient {
             let suppressed = lines.admit(.mayEvict, nowNanos: loop.nowNanos)
         else { return }
         log.warning(
-            "Redis may throw state away: set maxmemory-policy noeviction",
+            "Redis may evict state: set maxmemory-policy noeviction",
             ["redis": place, "policy": .string(policy), "suppressed": .int(Int(clamping: suppressed))])
     }
 
@@ -459,7 +459,7 @@ public final class RedisClient {
         retryTimer?.arm(afterNanos: wait)
         if let suppressed = lines.admit(.away(fault.code), nowNanos: loop.nowNanos) {
             log.warning(
-                "Redis is away, will connect again",
+                "lost Redis, reconnecting",
                 [
                     "redis": .string(endpoint.description), "code": .string(fault.code.name),
                     "why": .string(fault.publicText), "wait_ms": .int(Int(wait / 1_000_000)),

@@ -189,7 +189,7 @@ final class RedisConnection: LinkOwner {
             case .broken: return end(RedisFault(.protocolViolation, reader.brokenText))
             case .reply, .tooLarge:
                 guard let entry = pipeline.popFirst() else {
-                    return end(RedisFault(.protocolViolation, "a reply that nobody asked for"))
+                    return end(RedisFault(.protocolViolation, "a reply without a request"))
                 }
                 if next == .reply {
                     let reply = RedisReply(reader.arena, 0)

@@ -78,7 +78,7 @@ final class RedisMetrics {
         let cell =
             registry?.counter(
                 "carillon_redis_redirects_total",
-                help: "Commands that a cluster's node sent on or put off, by what it said.",
+                help: "Commands that a node of the cluster redirected or deferred, by error.",
                 labels: [("code", code.name)] + labels) ?? Counter()
         cell.add(number)
         redirects[code.name] = cell

@@ -129,7 +129,7 @@ public struct RedisServerFacts: Sendable, Equatable {
             return mode == .standalone
                 ? RedisFault(
                     .unsupported,
-                    "this is no node of a Redis Cluster: a list as redis.url means a cluster; give one server without a list"
+                    "this is not a node of a Redis Cluster: a list as redis.url means a cluster; give one server without a list"
                 )
                 : nil
         }

@@ -162,7 +162,7 @@ public enum RedisServers {
         }
     }
 
-    // MARK: What an operator sees
+    // MARK: Figures for the operator
 
     /// Servers that are not ready, each with its address and reason; empty if all are ready.
     public var faults: [RedisPlaceFault] {

@@ -47,7 +47,7 @@ struct OperatorClient: Sendable {
             let page = try get("/metrics")
             let status = try get("/statusz")
             guard let tree = try? JSONTree(parsing: status, maxBytes: Self.bytesMax) else {
-                throw Fault(message: "/statusz is no JSON: is it a worker?")
+                throw Fault(message: "/statusz is not JSON: is it a worker?")
             }
             answer = .facts(MetricsPage(page), StatusFacts(tree))
         } catch {
@@ -74,9 +74,9 @@ struct OperatorClient: Sendable {
         }
         switch status {
         case 200: return Array(answer[(split + 4)...])
-        case 401: throw Fault(message: "wants a token: --token-file")
-        case 421: throw Fault(message: "does not go by the name \(host): http.hosts, or its address")
-        default: throw Fault(message: "\(path) is answered with \(status)")
+        case 401: throw Fault(message: "a token is required: --token-file")
+        case 421: throw Fault(message: "does not accept the name \(host): http.hosts, or its address")
+        default: throw Fault(message: "\(path) was answered with status \(status)")
         }
     }
 
@@ -131,7 +131,7 @@ struct OperatorClient: Sendable {
             guard count >= 0 else { throw Fault(message: String(cString: strerror(errno))) }
             if count == 0 { return answer }
             answer += block[..<count]
-            guard answer.count <= Self.bytesMax else { throw Fault(message: "an answer without end") }
+            guard answer.count <= Self.bytesMax else { throw Fault(message: "the answer is too long") }
         }
     }
 

@@ -7,7 +7,7 @@ import Telemetry
 /// `carillon top`: shows the present state of workers in the terminal.
 public struct TopCommand: Command, Sendable {
     public static let spec = CommandSpec(
-        name: "top", summary: "what workers do now, in the terminal: rates, lag, connections, what limits them",
+        name: "top", summary: "the present state of workers in the terminal: rates, lag, connections, what limits them",
         details: """
             Asks /metrics and /statusz of one or several workers, and shows the sum: events, pushes and deliveries a second,
             what held work back and for how much of the time, lag and the oldest unsettled record, connections, breakers and
@@ -23,7 +23,7 @@ public struct TopCommand: Command, Sendable {
             .value(
                 "worker", "HOST:PORT", "a worker's operator pages, http.listen (127.0.0.1:9464)", repeatable: true),
             .value("interval", "SECONDS", "between two looks, 0.2-3600 (2)"),
-            .value("token-file", "FILE", "the token of http.token_file, where the pages ask for one"),
+            .value("token-file", "FILE", "the token of http.token_file, if the pages require one"),
             .flag("once", "prints one picture and ends"),
             CommandSpec.json,
         ])
@@ -40,7 +40,7 @@ public struct TopCommand: Command, Sendable {
         let text = arguments.string("interval") ?? "2"
         guard let interval = Double(text.hasSuffix("s") ? String(text.dropLast()) : text),
             (0.2...3600).contains(interval)
-        else { throw Arguments.UsageError(message: "--interval wants seconds, 0.2-3600; not \"\(text)\"") }
+        else { throw Arguments.UsageError(message: "--interval needs seconds, 0.2-3600; not \"\(text)\"") }
         self.interval = interval
         let token = try Self.token(arguments.string("token-file"))
         var workers: [OperatorClient] = []
@@ -50,7 +50,7 @@ public struct TopCommand: Command, Sendable {
         }
         for address in given.isEmpty ? ["127.0.0.1:9464"] : given {
             guard let client = OperatorClient(address, token: token) else {
-                throw Arguments.UsageError(message: "--worker wants HOST:PORT; not \"\(address)\"")
+                throw Arguments.UsageError(message: "--worker needs HOST:PORT; not \"\(address)\"")
             }
             if !workers.contains(where: { $0.address == client.address }) { workers.append(client) }
         }
@@ -62,7 +62,7 @@ public struct TopCommand: Command, Sendable {
         do throws(FileFault) {
             let bytes = try Files.read(path).filter { $0 > 0x20 }
             guard !bytes.isEmpty, bytes.count <= 1_024, bytes.allSatisfy({ $0 < 0x7F }) else {
-                throw FileFault("\(path): holds no token")
+                throw FileFault("\(path): contains no token")
             }
             return String(decoding: bytes, as: UTF8.self)
         } catch {

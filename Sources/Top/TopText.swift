@@ -24,7 +24,8 @@ enum TopText {
         rows.append(Row(label: "slowest", items: view.slowest.prefix(shownMax / 2).map(partition)))
         rows.append(Row(label: "kafka", items: kafka(view)))
         rows += clients(view)
-        rows.append(Row(label: "brakes", items: view.brakes.map { Item("\($0): dead tokens are kept", .warning) }))
+        rows.append(
+            Row(label: "brakes", items: view.brakes.map { Item("\($0): removal of dead tokens is stopped", .warning) }))
         rows.append(Row(label: "reasons", items: view.outcomes.prefix(shownMax).map(outcome)))
         rows.append(Row(label: "redis", items: redis(view)))
         rows += redisNodes(view)
@@ -84,7 +85,7 @@ enum TopText {
         }
         if let spread = view.pushLatency { items.append(latency(spread, "to answer")) }
         if let waiting = view.waitingForDevice, waiting > 0 {
-            items.append(Item("\(number(waiting)) wait for their device's turn"))
+            items.append(Item("\(number(waiting)) wait for another push of their device"))
         }
         return items
     }
@@ -182,7 +183,7 @@ enum TopText {
             ]
             if let errors = node.errorRate, errors > 0 { items.append(Item("\(number(errors))/s errors", .bad)) }
             if let redirects = node.redirectRate, redirects > 0 {
-                items.append(Item("\(number(redirects))/s sent on or put off", .warning))
+                items.append(Item("\(number(redirects))/s redirected or deferred", .warning))
             }
             if let why = node.why { items.append(Item(why, .bad)) }
             return Row(label: "node", items: items)

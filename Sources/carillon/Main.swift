@@ -67,7 +67,7 @@ struct Main {
 
     private static func version(_ words: [String]) -> ExitCode {
         guard words.isEmpty || words == ["--json"] else {
-            Terminal.err("carillon --version: only --json goes with it\n")
+            Terminal.err("carillon --version: only --json can be combined with it\n")
             return .usage
         }
         Terminal.out(asJSON: !words.isEmpty, json: VersionReport.json, text: VersionReport.text)
@@ -82,6 +82,6 @@ struct Main {
             let name = command.spec.name
             text += "  " + name + String(repeating: " ", count: width - name.count) + command.spec.summary + "\n"
         }
-        return text + "\n`carillon <command> --help` tells the options of each, `carillon --version` all versions.\n"
+        return text + "\n`carillon <command> --help` lists the options of each, `carillon --version` all versions.\n"
     }
 }

@@ -54,7 +54,8 @@ import Testing
         // The latency of more workers than the first number is told and not judged.
         #expect(report.ratio == 1 && report.isWell && report.text.contains("1: 10.00 µs, 2: 10.50 µs, 4: 10.90 µs"))
         report.rounds[2].beside.workerMicros = 11.1
-        #expect(!report.isWell && report.text.contains("✗ CPU per push, dearest / cheapest number of workers: 1.11"))
+        #expect(
+            !report.isWell && report.text.contains("✗ CPU per push, most / least expensive number of workers: 1.11"))
     }
 
     /// Every worker asks Kafka whether it pushes or not; with more of them that is more of each push.
@@ -66,14 +67,14 @@ import Testing
             report.rounds[index].beside.pushes = 20_000
             report.rounds[index].beside.idleShare = [0.01, 0.04][index]
         }
-        #expect(report.text.contains("1: 11.00 µs, 4: 14.00 µs; without what they use idle: 1: 10.00 µs, 4: 10.00 µs"))
+        #expect(report.text.contains("1: 11.00 µs, 4: 14.00 µs; without idle use: 1: 10.00 µs, 4: 10.00 µs"))
         report.rounds[0].beside.idleShare = 5
         #expect(report.rounds[0].beside.netMicros == 0, "it was busier before")
     }
 
     @Test func itIsToldToPeopleAndPrograms() throws {
         let report = try Self.report([(10, 15)])
-        #expect(report.text.contains("✓ p99 beside / alone: 1.50 (at most 2)"))
+        #expect(report.text.contains("✓ p99 with group / alone: 1.50 (at most 2)"))
         let json = try JSONTree(parsing: Array(report.json.utf8))
         #expect(json["p99_ratio"]?.double == 1.5 && json["well"]?.bool == true)
         #expect(json["rounds"]?.array?.first?["beside"]?["lanes"]?["direct"]?["count"]?.int == 90)

@@ -47,7 +47,7 @@ struct TokenOwnerTests {
         }
     }
 
-    /// Read with the token, claimed without it: the former owner gets no push on it.
+    /// Read with the token, claimed without it: the previous owner gets no push on it.
     @Test func aTokenThatIsTakenBetweenReadAndClaimIsNotPushed() async throws {
         try await Self.withRelay { stage, relay in
             relay.hold(after: "former")

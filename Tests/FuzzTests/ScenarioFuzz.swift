@@ -8,7 +8,7 @@ import JSON
 /// the same way each time.
 enum ScenarioFuzz {
     private static let places = [
-        "scenario", "settings[", "rules[", "on_connect[", "connection", "the scenario is no JSON",
+        "scenario", "settings[", "rules[", "on_connect[", "connection", "the scenario is not JSON",
     ]
     /// Longer than any simulator runs: about 31 years.
     private static let msMax: Int64 = 1_000_000_000_000

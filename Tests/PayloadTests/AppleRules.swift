@@ -24,7 +24,7 @@ struct AppleRules {
             return problems.append("no JSON object")
         }
         // The tree keeps one of a repeated key.
-        if tree.bytes.count != bytes.count { problems.append("a key stands twice, or there are blanks") }
+        if tree.bytes.count != bytes.count { problems.append("a key is repeated, or there are blanks") }
         guard let aps = tree["aps"], case .object(let members) = aps else { return problems.append("no aps") }
         for member in members { check(member.key, member.value) }
         switch kind {

@@ -170,7 +170,7 @@ import Testing
     /// The checker itself: one broken payload for each of its rules.
     @Test(arguments: [
         (#"[]"#, "alert", "no JSON object"), (#"{"a":1}"#, "alert", "no aps"), (#"{"aps":{}}"#, "alert", "no alert"),
-        (#"{"aps":{"alert":"x","alert":"y"}}"#, "alert", "a key stands twice, or there are blanks"),
+        (#"{"aps":{"alert":"x","alert":"y"}}"#, "alert", "a key is repeated, or there are blanks"),
         (#"{"aps":{"alert":7}}"#, "alert", "aps.alert is wrong"),
         (#"{"aps":{"alert":{"body":7}}}"#, "alert", "aps.alert.body is wrong"),
         (#"{"aps":{"alert":{"loc-args":[7]}}}"#, "alert", "aps.alert.loc-args is wrong"),

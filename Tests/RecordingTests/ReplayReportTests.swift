@@ -28,15 +28,15 @@ import Testing
     private typealias Fill = @Sendable (inout ReplayReport.Worker) -> Void
 
     private static let rows: [(Fill, Bool, String)] = [
-        ({ _ in }, true, "all is settled, nothing is lost, nothing is doubled"),
+        ({ _ in }, true, "everything is settled, nothing is lost, nothing is doubled"),
         ({ $0.settled = 3 }, false, "1 records are not settled"),
         ({ $0.lost = 2 }, false, "2 recipients are lost"),
         ({ ($0.lost, $0.deleted) = (2, 5) }, false, "2 recipients are lost; the brokers deleted 5 records before"),
         ({ $0.deleted = 5 }, true, "nothing is doubled; the brokers deleted 5 records before they were settled"),
         ({ $0.duplicates = 1 }, false, "1 pushes were accepted twice"),
         ({ $0.contradictions = 1 }, false, "1 recipients have two verdicts"),
-        ({ $0.uninvited = 1 }, false, "1 users got what was not theirs"),
-        ({ $0.open = 1 }, true, "1 recipients are still in work"),
+        ({ $0.uninvited = 1 }, false, "1 users got messages that were not for them"),
+        ({ $0.open = 1 }, true, "1 recipients are still in progress"),
         ({ ($0.repeats, $0.answered) = (3, 0) }, true, "all recipients are repeats"),
         ({ $0.repeats = 1 }, true, "1 recipients are repeats"),
         ({ ($0.unknown, $0.unknownWhy) = (2, "Redis is away") }, true, "2 recipients are unknown: Redis is away"),

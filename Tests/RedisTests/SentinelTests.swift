@@ -41,7 +41,7 @@ struct SentinelTests {
         let world = try RedisWorld()
         try await world.start(Self.sentinels(group.ports, name: "other"), limits: Self.quick)
         let fault = try await world.waiting()
-        #expect(fault.text.contains("no Sentinel tells of a master other"), "\(fault)")
+        #expect(fault.text.contains("no Sentinel knows a master other"), "\(fault)")
         await world.end()
     }
 

@@ -221,7 +221,7 @@ enum Looks {
         let text = TopText.lines(Self.view(second, after: first), width: 200).map(\.text).joined(separator: "\n")
         for words in [
             "redis://b:2/0   0 of 1 shards connected   0 commands wait   3/s errors   refused",
-            "redis://a:1/0   2 of 2 shards connected   6 commands wait   2/s sent on or put off",
+            "redis://a:1/0   2 of 2 shards connected   6 commands wait   2/s redirected or deferred",
         ] {
             #expect(text.contains(words), "\(words)\n\(text)")
         }

@@ -287,7 +287,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
             Panel(
                 "Breakers",
                 [(most("carillon_breaker_state", f"{APP}, scope"), f"{NAMED_APP} {{{{scope}}}}")],
-                description="0 closed, 1 asking with one push, 2 open.",
+                description="0 closed, 1 probing with one push, 2 open.",
                 thresholds=BAD,
             ),
             Panel("Retries", [(rate("carillon_retries_total", "reason"), "{{reason}}")], "ops", stacked=True),
@@ -348,7 +348,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 "Cluster: errors and redirects by node",
                 [
                     (rate("carillon_redis_errors_total", "node, code", ',node!=""'), "{{node}} {{code}}"),
-                    (rate("carillon_redis_redirects_total", "node, code"), "{{node}} {{code}}, sent on or put off"),
+                    (rate("carillon_redis_redirects_total", "node, code"), "{{node}} {{code}}, redirected or deferred"),
                 ],
                 "ops",
                 description="moved, ask, try_again: slots move, or a replica took over. cluster_down: slots without a master.",

@@ -320,7 +320,7 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             # 1: it asks with one push, and is not over it.
             'carillon_breaker_state{scope="endpoint"} > 0',
             d("2m"),
-            f"APNs says that it is unavailable, for {where}",
+            f"APNs reports that it is unavailable, for {where}",
             "Its pushes wait in carillon.parked and go when one that asks is accepted. Other apps go on.",
         ),
         Alert(

@@ -22,7 +22,7 @@ public enum BroadcastRequest: Sendable, Equatable {
     /// The reason why APNs would certainly refuse it; nil if it can be sent.
     public func problem(bundleID: String) -> String? {
         guard !bundleID.isEmpty, bundleID.utf8.allSatisfy({ Self.isWordByte($0) }) else {
-            return "the bundle id '\(bundleID)' may not stand in a path"
+            return "the bundle id '\(bundleID)' cannot be part of a path"
         }
         switch self {
         case .create, .list: return nil
@@ -40,7 +40,7 @@ public enum BroadcastRequest: Sendable, Equatable {
         let isFit =
             !channel.isEmpty && channel.utf8.count <= 128
             && channel.utf8.allSatisfy { isWordByte($0) || [0x2B, 0x2F, 0x3D].contains($0) }
-        return isFit ? nil : "'\(channel)' is no channel id (base64)"
+        return isFit ? nil : "'\(channel)' is not a channel id (base64)"
     }
 
     private static func isWordByte(_ byte: UInt8) -> Bool {

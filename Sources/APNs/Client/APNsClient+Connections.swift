@@ -122,7 +122,7 @@ extension APNsClient {
         if let address = connection.remoteAddress { addresses.succeeded(address) }
         if connection.identity === identity, previousIdentity != nil {
             previousIdentity = nil
-            log.info("APNs takes the new credential", ["host": .string(endpoint.host)])
+            log.info("APNs accepts the new credential", ["host": .string(endpoint.host)])
         }
         let old = connections.first {
             $0.isReplacing && $0.route == connection.route && $0.machine.isReady && $0 !== connection

@@ -37,14 +37,14 @@ extension APNsClient {
     func credentialProven() {
         guard gate.proven() else { return }
         pausedReason = nil
-        log.info("APNs takes the credential again")
+        log.info("APNs accepts the credential again")
         delegate?.apns(self, stateChanged: .credentialResumed)
     }
 
     private func breakerOpened(_ reason: APNsReason) {
         metrics.breakerOpenings[1].add()
         log.error(
-            "APNs is unavailable: pushes wait, one asks now and then",
+            "APNs is unavailable: pushes wait, single probes are sent",
             ["host": .string(endpoint.host), "reason": .string(reason.text)])
     }
 
@@ -115,7 +115,7 @@ extension APNsClient {
         // Known reasons are few; unknown ones are not kept.
         if reason.isKnown { alarmedNanos[reason] = now }
         log.error(
-            "APNs rejects pushes for a reason that is not the device's",
+            "APNs rejects pushes because of configuration or program, not the device",
             ["status": .int(rule.status), "reason": .string(reason.text)])
     }
 

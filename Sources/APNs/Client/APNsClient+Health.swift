@@ -18,7 +18,7 @@ extension APNsClient {
         guard let suspicion = suspicion(of: connection, others: others) else { return }
         metrics.suspicion(suspicion)
         log.warning(
-            "a connection to APNs does badly and is replaced",
+            "replacing an unhealthy connection to APNs",
             [
                 "address": .string(connection.remoteAddress ?? "?"), "how": .string(suspicion.rawValue),
                 "in_flight": .int(connection.machine.inFlight),
@@ -36,7 +36,7 @@ extension APNsClient {
         leave(connection, hasOther: !others.isEmpty)
     }
 
-    /// Gives up a suspected connection: at once where another one takes its pushes, or where it never carried one. What is
+    /// Gives up a suspected connection: at once if another one takes its pushes, or if it never carried one. Any push
     /// in flight on it may still be answered.
     private func leave(_ connection: APNsConnection, hasOther: Bool) {
         let isEmpty = !connection.isProven && connection.machine.inFlight == 0

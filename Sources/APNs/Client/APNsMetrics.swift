@@ -62,7 +62,7 @@ public final class APNsMetrics {
         labels = of
         func attempts(_ result: String) -> Counter {
             registry.counter(
-                "carillon_push_attempts_total", help: "Requests to APNs by what became of them",
+                "carillon_push_attempts_total", help: "Requests to APNs by outcome",
                 labels: of + [("result", result)])
         }
         func connections(_ state: String) -> Gauge {
@@ -93,16 +93,16 @@ public final class APNsMetrics {
         paused = registry.gauge(
             "carillon_apns_credential_paused", help: "1 while APNs refuses the credential", labels: of, combine: .max)
         limit = registry.gauge(
-            "carillon_concurrency_limit", help: "Pushes that may be in flight, as the limiter found", labels: of)
+            "carillon_concurrency_limit", help: "Pushes that the limiter allows in flight", labels: of)
         decreases = registry.counter(
-            "carillon_limiter_decreases_total", help: "Times that the limiter stepped back", labels: of)
+            "carillon_limiter_decreases_total", help: "Decreases of the limiter", labels: of)
         heldTokens = registry.gauge(
-            "carillon_apns_held_tokens", help: "Device tokens that APNs wants left alone for a while", labels: of)
+            "carillon_apns_held_tokens", help: "Device tokens that wait because APNs throttles them", labels: of)
         retriesDenied = registry.counter(
-            "carillon_retries_denied_total", help: "Retries put off because the retry budget was used up", labels: of)
+            "carillon_retries_denied_total", help: "Retries delayed because the retry budget was used up", labels: of)
         breakerStates = BreakerScope.allCases.map {
             registry.gauge(
-                "carillon_breaker_state", help: "0 closed, 1 asking with one push, 2 open",
+                "carillon_breaker_state", help: "0 closed, 1 probing with one push, 2 open",
                 labels: of + [("scope", $0.rawValue)], combine: .max)
         }
         breakerOpenings = BreakerScope.allCases.map {
@@ -116,7 +116,7 @@ public final class APNsMetrics {
                 labels: of + [("lane", "\($0)")])
         }
         reconnects = registry.counter(
-            "carillon_apns_reconnects_total", help: "Connects to APNs begun", labels: of)
+            "carillon_apns_reconnects_total", help: "Connection attempts to APNs", labels: of)
         connectFailures = registry.counter(
             "carillon_apns_connect_failures_total", help: "Connections that ended before any push was accepted",
             labels: of)
@@ -129,11 +129,12 @@ public final class APNsMetrics {
             labels: of)
         unreadableTimes = registry.counter(
             "carillon_apns_unreadable_timestamps_total",
-            help: "410 answers whose timestamp is no whole number: the token is kept", labels: of)
+            help: "410 answers without a whole number as timestamp: the token is kept", labels: of)
         tokenAge = registry.gauge(
             "carillon_jwt_age_seconds", help: "Age of the newest provider token", labels: of, combine: .max)
         clockSkew = registry.gauge(
-            "carillon_apns_clock_skew_seconds", help: "Our clock against the Date of APNs' answers, where it sends one",
+            "carillon_apns_clock_skew_seconds",
+            help: "This machine's clock minus the Date of APNs' answers, if APNs sends one",
             labels: of, combine: .max)
         minted = registry.counter("carillon_jwt_minted_total", help: "Provider tokens signed", labels: of)
         // A rate needs a first value of 0. The other reasons are too many to create them all.
@@ -151,7 +152,7 @@ public final class APNsMetrics {
     func alarm(_ reason: APNsReason) {
         counter(
             &alarms, "carillon_apns_alarms_total",
-            "Rejections whose cause is not the device but configuration or program",
+            "Rejections caused by configuration or program, not by the device",
             reason.label
         ).add()
     }
@@ -159,12 +160,13 @@ public final class APNsMetrics {
     /// Unhealthy connections, by kind.
     func suspicion(_ kind: ConnectionHealth.Suspicion, count: UInt64 = 1) {
         counter(
-            &suspicions, "carillon_apns_suspicions_total", "Connections replaced because they did badly", kind.rawValue
+            &suspicions, "carillon_apns_suspicions_total", "Connections replaced because they were unhealthy",
+            kind.rawValue
         ).add(count)
     }
 
     func retry(_ reason: String, count: UInt64 = 1) {
-        counter(&retries, "carillon_retries_total", "Pushes put off or sent again", reason).add(count)
+        counter(&retries, "carillon_retries_total", "Pushes delayed or sent again", reason).add(count)
     }
 
     private func counter(

@@ -25,7 +25,7 @@ final class ClientIdentity {
         }
     }
 
-    /// Whom the endpoint's clients trust. Reads the file of authorities, where one is named.
+    /// The authorities that clients of the endpoint trust. Reads the file of authorities, if one is named.
     static func trust(of endpoint: APNsEndpoint) throws(APNsFault) -> TLSTrust {
         guard let file = endpoint.caFile else { return .system }
         switch SmallFile.read(file) {

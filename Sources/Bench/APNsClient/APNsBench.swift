@@ -33,7 +33,7 @@ struct APNsBench {
         defer { simulator.stop() }
         let pieces = simulator.takeOutput().split(separator: "\"port\":").dropFirst()
         guard let digits = pieces.first?.prefix(while: \.isNumber), let port = UInt16(digits) else {
-            throw SetupFault("the simulator told no port: \(simulator.takeOutput().suffix(600))")
+            throw SetupFault("the simulator reported no port: \(simulator.takeOutput().suffix(600))")
         }
         let load = H2LoadPhase.Requests(
             port: port, users: min(settings.events, 50_000), count: settings.events, connections: settings.connections,

@@ -37,7 +37,7 @@ struct BesideBench {
                 let head = "round \(round) of \(settings.rounds), \(counted(workers, "worker"))"
                 say("\(head): \(settings.rate) a second alone …\n")
                 let alone = try await play(series: "a\(round)", workers, withGroup: false)
-                say("\(head): beside a group of \(members) …\n")
+                say("\(head): during a group of \(members) …\n")
                 let beside = try await play(series: "b\(round)", workers, withGroup: true)
                 report.rounds.append(BesideReport.Round(workers: workers, alone: alone, beside: beside))
             }
@@ -189,7 +189,7 @@ struct BesideBench {
                 if now >= wanted { return }
                 idle = now == last ? idle + 1 : 0
                 last = now
-                if idle > 600 { throw SetupFault("the workers stand still at \(now) pushes") }
+                if idle > 600 { throw SetupFault("the workers make no progress at \(now) pushes") }
                 try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
             }
         }

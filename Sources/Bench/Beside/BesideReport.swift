@@ -71,7 +71,7 @@ struct BesideReport {
 
     private var figures: [BenchFigure] {
         var figures = [
-            BenchFigure("p99 beside / alone", ratio ?? .nan, bar: .atMost(Self.ratioMax)),
+            BenchFigure("p99 with group / alone", ratio ?? .nan, bar: .atMost(Self.ratioMax)),
             BenchFigure(
                 "memory that the group adds to a worker, MiB",
                 Double(rounds.map(\.beside.growth).max() ?? 0) / 1_048_576,
@@ -81,7 +81,7 @@ struct BesideReport {
         if let least = costs.min(), let most = costs.max(), costs.count > 1 {
             figures.append(
                 BenchFigure(
-                    "CPU per push, dearest / cheapest number of workers", least > 0 ? most / least : .nan,
+                    "CPU per push, most / least expensive number of workers", least > 0 ? most / least : .nan,
                     bar: .atMost(Self.spreadMax)))
         }
         return figures
@@ -94,7 +94,7 @@ struct BesideReport {
     // MARK: - Text
 
     var text: String {
-        var text = "\n\(rate) messages a second one to one, alone and beside one message to a group of \(members)\n"
+        var text = "\n\(rate) messages a second one to one, alone and during one message to a group of \(members)\n"
         text += "    lane           pushes     p50 ms     p99 ms\n"
         for (index, round) in rounds.enumerated() {
             text += "  round \(index / max(1, micros.count) + 1), workers: \(round.workers)\n"
@@ -104,7 +104,9 @@ struct BesideReport {
                     text += column(BenchReport.fixed(latency.p50Ms, digits: 1))
                     text += column(BenchReport.fixed(latency.p99Ms, digits: 1)) + "\n"
                 }
-                if !phase.isComplete { text += "    ✗ not every message was pushed once (\(phase.pushes) pushes)\n" }
+                if !phase.isComplete {
+                    text += "    ✗ some messages were not pushed exactly once (\(phase.pushes) pushes)\n"
+                }
             }
             for (name, phase) in [("alone", round.alone), ("beside", round.beside)] {
                 text += phase.stages?.text(name) ?? ""
@@ -113,7 +115,7 @@ struct BesideReport {
             text += "    the group drained in \(BenchReport.fixed(drain, digits: 1)) s, "
             text += "\(BenchReport.whole(Double(members) / max(drain, 1e-3)))/s; "
             text += "worker \(BenchReport.fixed(round.beside.workerMicros, digits: 2)) µs CPU per push, "
-            text += "\(BenchReport.fixed(round.beside.netMicros, digits: 2)) without what it uses idle; "
+            text += "\(BenchReport.fixed(round.beside.netMicros, digits: 2)) without idle use; "
             text += "memory + \(BenchReport.megabytes(round.beside.growth)), alone + "
             text += "\(BenchReport.megabytes(round.alone.growth))\n"
         }
@@ -121,7 +123,7 @@ struct BesideReport {
             let each = micros.map { "\($0.workers): \(BenchReport.fixed($0.micros, digits: 2)) µs" }
             let net = micros.map { "\($0.workers): \(BenchReport.fixed($0.net, digits: 2)) µs" }
             text += "CPU per push by workers, median: \(each.joined(separator: ", ")); "
-            text += "without what they use idle: \(net.joined(separator: ", "))\n"
+            text += "without idle use: \(net.joined(separator: ", "))\n"
         }
         for figure in figures {
             text += "\(figure.isMet ? "✓" : "✗") \(figure.name): \(BenchReport.fixed(figure.value, digits: 2))"

@@ -46,7 +46,7 @@ struct DisturbanceBench {
         }
         // Drops the first tenth, which is the warm-up.
         let memory = outcome.memory.dropFirst(2).map { Double($0) / 1_048_576 }
-        guard !memory.isEmpty else { throw SetupFault("the memory was never noted") }
+        guard !memory.isEmpty else { throw SetupFault("the memory was never measured") }
         var figures = memory.enumerated().map {
             BenchFigure("RSS after \(($0.offset + 3) * max(1, settings.events / 20)) pushes", $0.element, "MiB")
         }
@@ -282,7 +282,7 @@ struct DisturbanceBench {
         defer { simulator.stop() }
         let pieces = simulator.takeOutput().split(separator: "\"port\":").dropFirst()
         guard let digits = pieces.first?.prefix(while: \.isNumber), let port = UInt16(digits) else {
-            throw SetupFault("the simulator told no port: \(simulator.takeOutput().suffix(600))")
+            throw SetupFault("the simulator reported no port: \(simulator.takeOutput().suffix(600))")
         }
         var plan = LoadPlan(
             endpoint: "https://localhost:\(port)", credentials: folder.file("secrets"), simulator: simulator.pid,

@@ -69,7 +69,7 @@ struct BenchPage {
         let rows = report.stages.commands.map { [$0.name, Self.micros($0.calls), Self.micros($0.micros)] }
         return ReportPage.section(
             "redis-server by command, per \(what)", ReportPage.table([["command", "calls", "µs"]] + rows))
-            + "<p class=\"note\">Commands within a script stand in the script’s time too.</p>"
+            + "<p class=\"note\">Commands within a script are part of the script’s time too.</p>"
     }
 
     private var rounds: String {

@@ -55,7 +55,7 @@ struct BenchReport {
         if let latency { text += Self.text(latency) }
         if let memory {
             text += "\nmemory       \(Self.megabytes(memory.bytes))"
-            text += " with \(memory.held) of \(memory.waiting) pushes in hand that cannot go;"
+            text += " with \(memory.held) of \(memory.waiting) pushes held;"
             text += " \(Self.megabytes(memory.idleBytes)) idle"
             if let each = memory.bytesEach { text += "; \(Self.whole(each)) bytes each" }
             text += "\n"
@@ -94,7 +94,7 @@ struct BenchReport {
         let peak = throughput.map(\.peakBytes).max() ?? 0
         text += "  worker's memory, peak: \(Self.megabytes(peak))\n"
         for outcome in throughput where !isComplete(outcome) {
-            text += "  ✗ \(settings.pushes) pushes wanted, \(outcome.pushes) accepted, "
+            text += "  ✗ \(settings.pushes) pushes expected, \(outcome.pushes) accepted, "
             text += "\(outcome.acceptedByServer) at the server\n"
         }
         return text

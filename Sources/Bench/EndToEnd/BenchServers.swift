@@ -148,7 +148,7 @@ struct BenchServers: Sendable {
                 last = sum
                 lastChange = now
             } else if now - lastChange > 60_000_000_000 {
-                throw SetupFault("the worker stands still at \(metrics.settled) settled records")
+                throw SetupFault("the worker makes no progress at \(metrics.settled) settled records")
             }
             try await Task.sleep(for: .milliseconds(everyMs), tolerance: .zero)
         }

@@ -29,7 +29,7 @@ final class BenchWorker {
             readyLine: "\"started\"")
         let pieces = process.takeOutput().split(separator: "\"http\":\"http://127.0.0.1:").dropFirst()
         guard let digits = pieces.first?.prefix(while: { $0.isNumber }), let port = UInt16(digits) else {
-            throw SetupFault("the worker told no port: \(process.takeOutput().suffix(600))")
+            throw SetupFault("the worker reported no port: \(process.takeOutput().suffix(600))")
         }
         self.port = port
     }

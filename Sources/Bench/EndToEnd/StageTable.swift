@@ -79,7 +79,7 @@ struct StageTable {
             text += "    " + row.name + String(repeating: " ", count: max(1, 31 - row.name.count))
             text += Self.column(row.worker) + Self.column(row.redis) + Self.column(row.commands) + "\n"
         }
-        text += "  redis-server by command (those in scripts stand within evalsha too):\n"
+        text += "  redis-server by command (those in scripts are part of evalsha too):\n"
         for command in commands.prefix(12) {
             text += "    " + command.name + String(repeating: " ", count: max(1, 42 - command.name.count))
             text += Self.column(command.micros) + Self.column(command.calls) + "\n"

@@ -129,7 +129,7 @@ struct PairBench {
             if sum != last {
                 (last, lastChange) = (sum, now)
             } else if now - lastChange > 60_000_000_000 {
-                throw SetupFault("a worker stands still; settled: \(runs.map(\.settled))")
+                throw SetupFault("a worker makes no progress; settled: \(runs.map(\.settled))")
             }
         }
     }

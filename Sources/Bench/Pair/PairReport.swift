@@ -98,7 +98,8 @@ struct PairReport {
         }
         for (index, round) in rounds.enumerated() {
             for (name, outcome) in [("this", round.this), ("against", round.other)] where !isComplete(outcome) {
-                text += "✗ round \(index + 1), \(name): \(settings.pushes) pushes wanted, \(outcome.pushes) accepted, "
+                text +=
+                    "✗ round \(index + 1), \(name): \(settings.pushes) pushes expected, \(outcome.pushes) accepted, "
                 text += "\(outcome.acceptedByServer) at the server\n"
             }
         }

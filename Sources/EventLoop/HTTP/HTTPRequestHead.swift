@@ -29,11 +29,11 @@ struct HTTPRequestHead: Equatable {
         else { throw Refusal(status: 400, words: "no request line\n") }
         let isNew = words[2].elementsEqual("HTTP/1.1".utf8)
         guard isNew || words[2].elementsEqual("HTTP/1.0".utf8) else {
-            throw Refusal(status: 505, words: "HTTP/1.1 is spoken here\n")
+            throw Refusal(status: 505, words: "only HTTP/1.1 is supported\n")
         }
         let fields = try Fields(lines)
         guard let field = fields.host, let named = hostName(field) else {
-            throw Refusal(status: 400, words: "one Host is wanted\n")
+            throw Refusal(status: 400, words: "exactly one Host header is required\n")
         }
         let (target, authority) = try split(words[1])
         let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
@@ -123,7 +123,9 @@ extension HTTPRequestHead {
             for line in lines {
                 let (name, value) = try Self.parts(line)
                 if name.elementsEqual("host".utf8) {
-                    guard host == nil else { throw Refusal(status: 400, words: "one Host is wanted\n") }
+                    guard host == nil else {
+                        throw Refusal(status: 400, words: "exactly one Host header is required\n")
+                    }
                     host = value
                 } else if name.elementsEqual("authorization".utf8) {
                     guard authorization == nil else { throw Refusal(status: 400, words: "two of Authorization\n") }
@@ -139,7 +141,7 @@ extension HTTPRequestHead {
                     hasLength = true
                     contentLength = length
                 } else if name.elementsEqual("transfer-encoding".utf8) {
-                    throw Refusal(status: 501, words: "no transfer coding is taken\n")
+                    throw Refusal(status: 501, words: "transfer codings are not supported\n")
                 } else if name.elementsEqual("connection".utf8) {
                     let words = value.map(HTTPRequestHead.lowered)
                     for word in words.split(whereSeparator: { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }) {
@@ -174,12 +176,12 @@ extension HTTPRequestHead {
         private static func parts(_ line: ArraySlice<UInt8>) throws(Refusal) -> ([UInt8], ArraySlice<UInt8>) {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
                 line[..<colon].allSatisfy(HTTPRequestHead.isTokenByte)
-            else { throw Refusal(status: 400, words: "a header without a name\n") }
+            else { throw Refusal(status: 400, words: "a header has no name\n") }
             var value = line[line.index(after: colon)...]
             while value.first == 0x20 || value.first == 0x09 { value.removeFirst() }
             while value.last == 0x20 || value.last == 0x09 { value.removeLast() }
             guard value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-                throw Refusal(status: 400, words: "a control character in a header\n")
+                throw Refusal(status: 400, words: "a header has a control character\n")
             }
             return (line[..<colon].map(HTTPRequestHead.lowered), value)
         }

@@ -135,7 +135,7 @@ public final class HTTPServer {
         case .foreignHost:
             return responder.respond(HTTPResponse(status: 421, text: "no server of that name: see http.hosts\n"))
         case .noToken:
-            return responder.respond(HTTPResponse(status: 401, text: "Authorization: Bearer is wanted\n"))
+            return responder.respond(HTTPResponse(status: 401, text: "Authorization: Bearer is required\n"))
         }
         guard head.method.elementsEqual("GET".utf8) || head.method.elementsEqual("HEAD".utf8) else {
             return responder.respond(HTTPResponse(status: 405, text: "only GET and HEAD\n"))

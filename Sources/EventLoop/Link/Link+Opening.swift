@@ -182,7 +182,7 @@ extension Link {
         case .handshaking: doing = "the TLS handshake"
         case .idle, .open, .closed: return
         }
-        let fault = LinkFault(.timeout, "\(endpoint): \(doing) took more than its time")
+        let fault = LinkFault(.timeout, "\(endpoint): \(doing) timed out")
         if stage == .connecting, !addresses.isEmpty { return connectNext(fault) }
         fail(fault)
     }

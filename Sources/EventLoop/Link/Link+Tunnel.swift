@@ -26,7 +26,7 @@ extension Link {
             return Glibc.send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
         }
         guard sent == request.count else {
-            return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) takes no request"))
+            return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) accepts no request"))
         }
         if let readEvent { event_add(readEvent, nil) }
     }

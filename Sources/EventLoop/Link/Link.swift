@@ -146,7 +146,7 @@ public final class Link {
         case .unix(let path):
             stage = .connecting
             guard let address = SocketAddress(unixPath: path) else {
-                return failSoon(LinkFault(.system, "'\(path)' is no path of a unix socket (1 to 107 bytes)"))
+                return failSoon(LinkFault(.system, "'\(path)' is not a path of a unix socket (1 to 107 bytes)"))
             }
             addresses = [address]
             loop.afterCallbacks { [weak self] in self?.connectNext(LinkFault(.system, "no address")) }

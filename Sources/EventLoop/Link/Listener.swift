@@ -25,7 +25,7 @@ public final class Listener {
         self.accept = accept
         self.handshakeTimeoutNanos = handshakeTimeoutNanos
         guard let address = SocketAddress(numericHost: host, port: port) else {
-            throw LoopFault(.bind, "cannot listen on '\(host)': a numeric address is wanted")
+            throw LoopFault(.bind, "cannot listen on '\(host)': a numeric address is required")
         }
         let flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE
         let context = Unmanaged.passUnretained(self).toOpaque()

@@ -45,7 +45,7 @@ final class Resolver {
     private func begin(host: String, port: UInt16) {
         if let address = SocketAddress(numericHost: host, port: port) { return finish(.success([address])) }
         guard !host.isEmpty, !host.utf8.contains(0), host.utf8.count <= 253 else {
-            return finish(.failure(LinkFault(.dns, "'\(host)' is no host name")))
+            return finish(.failure(LinkFault(.dns, "'\(host)' is not a host name")))
         }
         guard let dns = evdns_base_new(loop.base, 0) else {
             return finish(.failure(LinkFault(.system, "cannot make a resolver")))

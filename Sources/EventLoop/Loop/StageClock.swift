@@ -44,7 +44,7 @@ public final class StageClock {
         cells = Stage.allCases.map { stage in
             if stage == .idle { return Counter() }
             return registry.counter(
-                "carillon_stage_seconds_total", help: "Time of the shards' threads by stage, while they did not wait.",
+                "carillon_stage_seconds_total", help: "Busy time of the shards' threads by stage.",
                 labels: [("stage", stage.name)], scale: 1e-9)
         }
     }

@@ -41,7 +41,7 @@ struct PKCS12Archive: ~Copyable {
     private static func fault(_ error: (text: String, reason: Int32)) -> TLSFault {
         error.reason == PKCS12_R_MAC_VERIFY_FAILURE
             ? TLSFault("the password does not open the PKCS#12 archive")
-            : TLSFault("cannot open the PKCS#12 archive (export it anew with a current tool): \(error.text)")
+            : TLSFault("cannot open the PKCS#12 archive (export it again with a current tool): \(error.text)")
     }
 
     private struct Parts {

@@ -84,7 +84,7 @@ final class SSLContext: @unchecked Sendable {
             return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
         guard let parsed = read else {
-            throw Self.fault("cannot read the private key (unencrypted PEM wanted)")
+            throw Self.fault("cannot read the private key (unencrypted PEM is required)")
         }
         defer { EVP_PKEY_free(parsed) }
         guard SSL_CTX_use_PrivateKey(raw, parsed) == 1 else { throw Self.fault("cannot use the private key") }

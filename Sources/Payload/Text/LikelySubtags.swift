@@ -1,6 +1,6 @@
 import Digits
 
-/// What a language without script and region most likely is (Unicode CLDR, likely subtags), for the languages of phones.
+/// The most likely script and region of a language (Unicode CLDR, likely subtags), for the languages of phones.
 struct LikelySubtags {
     /// Folded, as all tags here.
     let script: String

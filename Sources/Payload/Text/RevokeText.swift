@@ -1,6 +1,6 @@
 import Digits
 
-/// The text of a revoke whose sender gives none (contract section 5, Text of a revoke).
+/// The text of a revoke without a text of its own (contract section 5, Text of a revoke).
 enum RevokeText {
     /// The language that is asked last.
     static let lastTag = "en"

@@ -21,7 +21,7 @@ public struct Templates: Sendable, Equatable {
         public var contentKeys: [String: String]
         /// By plural category (`one`, `few`, `many`, `other` …), with `{count}` in it.
         public var merged: [String: String]
-        /// Of a revoke without a text, with `{nick}` in it.
+        /// For a revoke without a text of its own; contains `{nick}`.
         public var revoke: String?
         /// By the id that `push.template` names.
         public var templates: [UTF8Key: Template]

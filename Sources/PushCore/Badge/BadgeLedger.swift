@@ -48,7 +48,7 @@ public struct BadgeLedger: Sendable {
             revokes[target] = min(sentMs, revokes[target] ?? .max)
         case .report(let value, let clientMs):
             let new = Report(value: max(0, value), clientMs: clientMs)
-            // Of two reports of one instant the larger counts, so that their order does not matter.
+            // The larger of two reports of one instant counts, so that their order does not matter.
             if let base, (base.clientMs, base.value) >= (new.clientMs, new.value) { return }
             base = new
         }

@@ -1,7 +1,7 @@
-/// `push.payload`: what the app reads beside `aps` (contract section 2, note 7).
+/// `push.payload`: the keys next to `aps` (contract section 2, note 7).
 public enum CustomPayload: Sendable, Equatable {
     case object([JSONValue.Member])
-    /// `members` are those of the object whose JSON text this is; nil for every other text.
+    /// `members` are the members of this JSON text if it is an object; nil for every other text.
     case text(String, members: [JSONValue.Member]?)
 
     /// The custom keys; nil where the profile takes the payload as a text. Only `nim` reads a text as the object that it spells.

@@ -25,7 +25,7 @@ public struct TokenRecord: Sendable, Equatable {
     public enum Kind: String, Sendable {
         case alert, voip, activity, start
 
-        /// What the topic of its pushes has behind the bundle id.
+        /// The suffix of the topic after the bundle id.
         public var topicSuffix: String? {
             switch self {
             case .alert: nil

@@ -93,7 +93,7 @@ public struct ReplayJudge {
         self.seeds = seeds
     }
 
-    // MARK: What was written
+    // MARK: Written records
 
     public mutating func wrote(_ event: Event, atMs: Int64) {
         let key = hash(event.app, event.id)
@@ -123,7 +123,7 @@ public struct ReplayJudge {
         }
     }
 
-    // MARK: What came of it
+    // MARK: Results
 
     /// A record of `push.results`.
     public mutating func read(_ record: JSONCursor) {

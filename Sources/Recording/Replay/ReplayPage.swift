@@ -64,7 +64,7 @@ public struct ReplayPage {
     private var lag: String {
         let points = report.samples.compactMap { sample in sample.lag.map { (sample.seconds, Double($0)) } }
         guard points.count > 1 else { return "" }
-        let series = PlotSeries(name: "records that the group has yet to settle", style: "two", points: points)
+        let series = PlotSeries(name: "records that the group has not settled", style: "two", points: points)
         return ReportPage.section("Lag", Plot(series: [series], unit: "").figure)
     }
 

@@ -57,7 +57,7 @@ extension RedisClusterClient {
         guard id == Topology.inquiry else { return didCount(id, node, reply.int64) }
         topology.asked = nil
         guard let map = SlotMap(reply, asker: node.address.host) else {
-            topology.fault = RedisFault(.protocolViolation, "\(node.address) tells no map of the slots")
+            topology.fault = RedisFault(.protocolViolation, "\(node.address) gives no valid map of the slots")
             topology.isWantedAgain = true
             return
         }

@@ -57,7 +57,7 @@ final class RedisNode: RedisClientDelegate, RedisInquirer {
         cluster.take(command, turnedAwayBy: self, fault, Redirect(errorReply: bytes, asker: address.host))
     }
 
-    // MARK: What the client tells
+    // MARK: Events of the client
 
     func redis(_ client: RedisClient, didReply tag: UInt64, reply: borrowing RedisReply) {
         answeredCount &+= 1

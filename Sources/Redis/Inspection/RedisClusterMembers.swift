@@ -20,13 +20,13 @@ public struct RedisClusterMember: Sendable, Equatable {
         in answer: RedisAnswer, asked: RedisEndpoint, seeds: [RedisEndpoint]
     ) throws(RedisFault) -> [RedisClusterMember] {
         guard let ranges = answer.list, !ranges.isEmpty, let asker = asked.nodeAddress?.host else {
-            throw RedisFault(.protocolViolation, "it tells no map of the slots")
+            throw RedisFault(.protocolViolation, "it gives no valid map of the slots")
         }
         var members: [RedisClusterMember] = []
         for range in ranges {
             guard let parts = range.list, parts.count >= 3, let first = parts[0].number, let last = parts[1].number,
                 first <= last, (0..<Int64(KeySlot.count)).contains(first), (0..<Int64(KeySlot.count)).contains(last)
-            else { throw RedisFault(.protocolViolation, "it tells a map of the slots that cannot be") }
+            else { throw RedisFault(.protocolViolation, "it gives an invalid map of the slots") }
             let places = parts.dropFirst(2).compactMap { address($0, asker) }
             guard let master = places.first, places.count == parts.count - 2 else {
                 throw RedisFault(.protocolViolation, "it names a node without an address")
@@ -75,7 +75,7 @@ public enum RedisSentinelMaster {
             NodeAddress(host: $0, port: parts.count == 2 ? parts[1].number : nil, asker: asker)
         }
         guard let address else {
-            throw RedisFault(.unreachable, "it knows no master of the name \(sentinels.masterName)")
+            throw RedisFault(.unreachable, "it knows no master named \(sentinels.masterName)")
         }
         guard RedisTopology.allows(address, namedBy: sentinels.nodes) else {
             throw RedisFault(

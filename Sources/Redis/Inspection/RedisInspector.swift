@@ -103,7 +103,7 @@ private final class RedisVisit: RedisClientDelegate, RedisInquirer {
         whenDone.take()?(look)
     }
 
-    // MARK: What the client tells
+    // MARK: Events of the client
 
     func didAnswer(_ id: UInt64, _ reply: borrowing RedisReply) {
         if id == 0 { look.micros = (Loop.monotonicNanos() &- askedNanos) / 1000 }

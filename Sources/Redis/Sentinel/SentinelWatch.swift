@@ -108,14 +108,14 @@ final class SentinelWatch: RedisClientDelegate, RedisInquirer {
         misses += 1
         self.fault = RedisFault(fault.code, "Sentinel \(gone.endpoint): \(fault.publicText)")
         if misses >= sentinels.nodes.count {
-            lost(RedisFault(fault.code, "no Sentinel tells of a master \(sentinels.masterName): \(fault.publicText)"))
+            lost(RedisFault(fault.code, "no Sentinel knows a master \(sentinels.masterName): \(fault.publicText)"))
             timer?.arm(afterNanos: Self.lookNanos)
         } else {
             timer?.arm(afterNanos: Self.quickNanos)
         }
     }
 
-    // MARK: What the client tells
+    // MARK: Events of the client
 
     func didAnswer(_ id: UInt64, _ reply: borrowing RedisReply) {
         isAsking = false
@@ -123,7 +123,7 @@ final class SentinelWatch: RedisClientDelegate, RedisInquirer {
         guard reply.count == 2, reply[0].kind == .string,
             let address = NodeAddress(host: reply[0].bytes, port: reply[1].int64, asker: asked.host)
         else {
-            return missed(RedisFault(.unreachable, "it knows no master of the name \(sentinels.masterName)"))
+            return missed(RedisFault(.unreachable, "it knows no master named \(sentinels.masterName)"))
         }
         guard RedisTopology.allows(address, namedBy: sentinels.nodes) else {
             return missed(

@@ -12,7 +12,7 @@ extension Scenario {
         do {
             tree = try JSONTree(parsing: json, maxBytes: 1 << 20)
         } catch {
-            throw ScenarioFault(problems: ["the scenario is no JSON: \(error)"])
+            throw ScenarioFault(problems: ["the scenario is not JSON: \(error)"])
         }
         var reader = ScenarioReader()
         let scenario = reader.scenario(tree)
@@ -81,7 +81,7 @@ private struct ScenarioReader {
         terms.roundTripMs = wholeMs(tree, "rtt_ms", place) ?? 0
         if let window = integer(tree, "window", place) {
             // A smaller window cannot be announced (RFC 9113 section 6.9.2).
-            if window < 65_535 { note("\(place).window: 65535 or more is wanted") }
+            if window < 65_535 { note("\(place).window: 65535 or more is required") }
             terms.windowBytes = Int32(clamping: window)
         }
         terms.returnsWindow = flag(tree, "returns_window", place) ?? true
@@ -96,7 +96,7 @@ private struct ScenarioReader {
     private mutating func throttle(_ tree: JSONTree, _ place: String) -> ScenarioConnection.TokenThrottle {
         check(tree, place, "token_throttle")
         let scope = ScenarioConnection.TokenThrottle.Scope(rawValue: string(tree, "scope", place) ?? "")
-        if scope == nil { note("\(place).scope: connection or key is wanted") }
+        if scope == nil { note("\(place).scope: connection or key is required") }
         return ScenarioConnection.TokenThrottle(
             scope ?? .key, minMs: milliseconds(tree, "min_s", place) ?? 1_200_000,
             wedges: flag(tree, "wedge", place) ?? false)
@@ -109,7 +109,7 @@ private struct ScenarioReader {
         case (let answer?, nil): return ScenarioRule(match, .answer(self.answer(answer, place + ".answer")))
         case (nil, let fault?): return ScenarioRule(match, self.fault(fault, place + ".fault"))
         default:
-            note("\(place): one of 'answer' and 'fault' is wanted")
+            note("\(place): one of 'answer' and 'fault' is required")
             return ScenarioRule(match, .close)
         }
     }
@@ -118,7 +118,7 @@ private struct ScenarioReader {
         check(tree, place, "on_connect rule")
         let match = tree["match"].map { self.match($0, place + ".match", "on_connect match") } ?? ScenarioRule.Match()
         guard let fault = tree["fault"] else {
-            note("\(place): a 'fault' is wanted")
+            note("\(place): a 'fault' is required")
             return ScenarioConnectRule(match, .close)
         }
         return ScenarioConnectRule(match, connectFault(fault, place + ".fault"))
@@ -136,7 +136,7 @@ private struct ScenarioReader {
         if let share = tree["share"] {
             match.share = share.double
             if !(match.share.map { (0...1).contains($0) } ?? false) {
-                note("\(place).share: a number from 0 to 1 is wanted")
+                note("\(place).share: a number from 0 to 1 is required")
             }
         }
         match.connection = integer(tree, "connection", place).map { Int(clamping: $0) }
@@ -152,7 +152,7 @@ private struct ScenarioReader {
         check(tree, place, "answer")
         var answer = ScenarioAnswer()
         answer.status = Int(clamping: integer(tree, "status", place) ?? 200)
-        if !(200...599).contains(answer.status) { note("\(place).status: 200 to 599 is wanted") }
+        if !(200...599).contains(answer.status) { note("\(place).status: 200 to 599 is required") }
         answer.reason = string(tree, "reason", place)
         answer.timestampMs = integer(tree, "timestamp", place)
         answer.retryAfterSeconds = integer(tree, "retry_after", place).map { Int(clamping: $0) }
@@ -218,7 +218,7 @@ private struct ScenarioReader {
             section.title.hasPrefix(title + " ") ? String(section.title.dropFirst(title.count + 1)) : nil
         }
         guard kinds.contains(kind) else {
-            note("\(place).kind: one of \(kinds.joined(separator: ", ")) is wanted")
+            note("\(place).kind: one of \(kinds.joined(separator: ", ")) is required")
             return false
         }
         check(tree, place, title + " " + kind)
@@ -230,7 +230,7 @@ private struct ScenarioReader {
         if let number = value.int, let code = UInt32(exactly: number) { return HTTP2ErrorCode(rawValue: code) }
         let known = (0...13).map { HTTP2ErrorCode(rawValue: $0) }
         if let name = value.string, let code = known.first(where: { $0.description == name }) { return code }
-        note("\(place).code: an HTTP/2 error code by name (CANCEL) or number is wanted")
+        note("\(place).code: an HTTP/2 error code by name (CANCEL) or number is required")
         return nil
     }
 
@@ -238,7 +238,7 @@ private struct ScenarioReader {
 
     private mutating func check(_ tree: JSONTree, _ place: String, _ title: String) {
         guard let members = tree.members else {
-            note("\(place): an object is wanted")
+            note("\(place): an object is required")
             return
         }
         let known = ScenarioManual.names(title)
@@ -252,7 +252,7 @@ private struct ScenarioReader {
     ) -> String {
         let word = string(tree, key, place) ?? fallback
         if !words.contains(word) {
-            note("\(place).\(key): one of \(words.joined(separator: ", ")) is wanted")
+            note("\(place).\(key): one of \(words.joined(separator: ", ")) is required")
         }
         return word
     }
@@ -260,14 +260,14 @@ private struct ScenarioReader {
     private mutating func flag(_ tree: JSONTree, _ key: String, _ place: String) -> Bool? {
         guard let value = tree[key], value != .null else { return nil }
         if case .bool(let flag) = value { return flag }
-        note("\(place).\(key): true or false is wanted")
+        note("\(place).\(key): true or false is required")
         return nil
     }
 
     private mutating func hex(_ tree: JSONTree, _ place: String) -> [UInt8] {
         let digits = (string(tree, "hex", place) ?? "").utf8.filter { $0 != 0x20 }
         guard let bytes = Hex.bytes(digits), !bytes.isEmpty else {
-            note("\(place).hex: an even number of hexadecimal digits is wanted")
+            note("\(place).hex: an even number of hexadecimal digits is required")
             return []
         }
         return bytes
@@ -284,20 +284,20 @@ private struct ScenarioReader {
 
     private mutating func array(_ tree: JSONTree, _ key: String, _ place: String) -> [JSONTree] {
         guard let value = tree[key] else { return [] }
-        if value.array == nil { note("\(place).\(key): a list is wanted") }
+        if value.array == nil { note("\(place).\(key): a list is required") }
         return value.array ?? []
     }
 
     private mutating func string(_ tree: JSONTree, _ key: String, _ place: String) -> String? {
         guard let value = tree[key], value != .null else { return nil }
-        if value.string == nil { note("\(place).\(key): a string is wanted") }
+        if value.string == nil { note("\(place).\(key): a string is required") }
         return value.string
     }
 
     private mutating func integer(_ tree: JSONTree, _ key: String, _ place: String) -> Int64? {
         guard let value = tree[key], value != .null else { return nil }
         guard let number = value.int, number >= 0 else {
-            note("\(place).\(key): a whole number from 0 is wanted")
+            note("\(place).\(key): a whole number from 0 is required")
             return nil
         }
         return number
@@ -305,14 +305,14 @@ private struct ScenarioReader {
 
     private mutating func wholeMs(_ tree: JSONTree, _ key: String, _ place: String) -> Int64? {
         guard let number = integer(tree, key, place) else { return nil }
-        if number >= Self.msEnd { note("\(place).\(key): milliseconds below \(Self.msEnd) are wanted") }
+        if number >= Self.msEnd { note("\(place).\(key): milliseconds below \(Self.msEnd) are required") }
         return number
     }
 
     private mutating func milliseconds(_ tree: JSONTree, _ key: String, _ place: String) -> Int64? {
         guard let value = tree[key], value != .null else { return nil }
         guard let seconds = value.double, seconds >= 0, seconds < 1e9 else {
-            note("\(place).\(key): seconds from 0 are wanted")
+            note("\(place).\(key): seconds from 0 are required")
             return nil
         }
         return Int64(seconds * 1000)

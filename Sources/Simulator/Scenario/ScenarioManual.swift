@@ -50,21 +50,23 @@ public struct ScenarioManual: Sendable {
             "scenario",
             [
                 Key("seed", "N", "makes every share repeatable (1)"),
-                Key("connection", "{…}", "on what terms connections are kept"),
-                Key("on_connect", "[{match, fault}]", "what a connection meets once TLS is up; the first that matches"),
+                Key("connection", "{…}", "limits and timing of connections"),
+                Key(
+                    "on_connect", "[{match, fault}]",
+                    "faults of a connection after its TLS handshake; the first match counts"),
                 Key(
                     "rules", "[{match, answer|fault}]",
-                    "what a request meets that passes Apple's checks; the first that matches"),
+                    "results of requests that pass Apple's checks; the first match counts"),
                 Key("settings", "[{…}]", "SETTINGS announced at a time since the start"),
                 Key(
                     "goaway_after_requests", "N",
-                    "each connection goes away, answered to the end, after so many requests"),
-                Key("goaway_every_s", "S", "all connections go away that often"),
+                    "each connection sends GOAWAY after N requests and answers all of them"),
+                Key("goaway_every_s", "S", "all connections send GOAWAY every S seconds"),
             ]),
         ScenarioManual(
             "connection",
             [
-                Key("rtt_ms", "MS", "round trip added to all that goes back, window updates included (0)"),
+                Key("rtt_ms", "MS", "round trip added to all output, window updates included (0)"),
                 Key("window", "BYTES", "window for all bodies of a connection, 65535 or more (65535)"),
                 Key("returns_window", "BOOL", "false: that window is never given back (true)"),
                 Key("streams", "N", "streams allowed (1000)"),
@@ -78,7 +80,7 @@ public struct ScenarioManual: Sendable {
             [
                 Key("scope", "connection|key", "counts changes on one connection, or new tokens of a team's key"),
                 Key("min_s", "S", "least time between two (1200)"),
-                Key("wedge", "BOOL", "the connection says nothing more afterwards (false)"),
+                Key("wedge", "BOOL", "the connection is silent afterwards (false)"),
             ]),
         ScenarioManual(
             "settings",
@@ -105,17 +107,17 @@ public struct ScenarioManual: Sendable {
     ]
 
     private static let request = [
-        Key("token", "HEX", "the device token begins so"),
+        Key("token", "HEX", "the device token begins with HEX"),
         Key("topic", "TOPIC", "apns-topic is this"),
         Key("push_type", "TYPE", "apns-push-type is this"),
     ]
 
     private static let common = [
         Key("connection", "N", "it is the connection with this number, from 1"),
-        Key("share", "0…1", "this share of what else matches, drawn by the seed"),
-        Key("every", "N", "every so-many-th of what else matches"),
-        Key("skip", "N", "not the first so many"),
-        Key("count", "N", "at most so many"),
+        Key("share", "0…1", "this share of the matching requests, drawn by the seed"),
+        Key("every", "N", "every N-th of the matching requests"),
+        Key("skip", "N", "not the first N"),
+        Key("count", "N", "at most N"),
         Key("after_s", "S", "not before, since the start"),
         Key("until_s", "S", "not from then on"),
     ]
@@ -130,8 +132,8 @@ public struct ScenarioManual: Sendable {
                 Key("retry_after", "S", "a retry-after header"),
                 Key("delay_ms", "MS", "the answer is so late"),
                 Key("body", "TEXT", "this body, sound or not, in place of Apple's JSON; empty: none at all"),
-                Key("body_bytes", "N", "Apple's JSON, padded to so many bytes"),
-                Key("split_bytes", "N", "the body in DATA frames of at most so many bytes"),
+                Key("body_bytes", "N", "Apple's JSON, padded to N bytes"),
+                Key("split_bytes", "N", "the body in DATA frames of at most N bytes"),
             ])
     ]
 
@@ -164,14 +166,14 @@ public struct ScenarioManual: Sendable {
         ScenarioManual(
             "fault drip",
             [
-                kind, Key("bytes", "N", "the connection's output trickles in such pieces (1)"),
+                kind, Key("bytes", "N", "the connection's output goes out in pieces of N bytes (1)"),
                 Key("every_ms", "MS", "one piece that often (50); the request is accepted"),
             ]),
         ScenarioManual(
             "fault flood",
             [
                 kind, Key("frame", "settings|ping", "of which frame (ping)"),
-                Key("count", "N", "so many at once (1000); the request is accepted"),
+                Key("count", "N", "N at once (1000); the request is accepted"),
             ]),
         ScenarioManual(
             "fault bytes", [kind, Key("hex", "HEX", "raw bytes into the stream of frames; the request is accepted")]),

@@ -78,7 +78,7 @@ final class Ledger {
                 if count >= 0 {
                     written += count
                 } else if errno != EINTR {
-                    fault = SimulatorFault("the ledger takes no more: \(String(cString: strerror(errno)))")
+                    fault = SimulatorFault("cannot write to the ledger: \(String(cString: strerror(errno)))")
                 }
             }
         }

@@ -27,7 +27,7 @@ extension Configuration {
         let problems = ProblemList()
         do {
             let document = try YAMLDocument(parsing: bytes, source: source)
-            for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" stands twice") }
+            for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" is repeated") }
             let root = EnvironmentOverlay(problems: problems).apply(environment, to: document.root)
             let reader = ConfigurationReader(problems: problems, secrets: SecretFileList())
             if let configuration = reader.read(root), problems.problems.isEmpty { return .success(configuration) }
@@ -113,7 +113,7 @@ struct ConfigurationReader {
             problems.add(
                 section["drain_s"]?.mark ?? section.mark,
                 "drain_s (\(configuration.drainSeconds)) must not be below the longest limits.answer_s (\(slowest)): "
-                    + "pushes in flight would be given up without their answer")
+                    + "pushes in flight would be dropped before their answer")
         }
     }
 
@@ -123,16 +123,16 @@ struct ConfigurationReader {
         for (text, mark) in section.strings("hosts") {
             guard (1...253).contains(text.utf8.count), text.utf8.allSatisfy(Self.isHostByte) else {
                 problems.add(
-                    mark, "http.hosts must hold names alone, such as carillon.internal, without scheme and port")
+                    mark, "http.hosts must contain names such as carillon.internal, without scheme and port")
                 continue
             }
             http.access.hosts.append(text.lowercased())
         }
         guard let path = section.string("token_file"), let mark = section["token_file"]?.mark else { return }
         guard let token = secret(path, mark) else { return }
-        // RFC 6750 section 2.1 allows fewer characters. The length bounds what can be typed.
+        // RFC 6750 section 2.1 allows fewer characters. The length limit fits a typed token.
         guard token.withBytes({ $0.count >= 16 && $0.allSatisfy { (0x21...0x7E).contains($0) } }) else {
-            return problems.add(mark, "\(path): a token of at least 16 printable ASCII characters is wanted")
+            return problems.add(mark, "\(path): a token of at least 16 printable ASCII characters is required")
         }
         http.access.token = token
     }

@@ -210,7 +210,7 @@ extension ConfigurationReader {
     private func refuse(_ keys: [String], in section: Section, beside others: String) {
         for key in keys {
             guard let node = section[key] else { continue }
-            problems.add(node.mark, "\(section.name(key)) says nothing beside \(others)")
+            problems.add(node.mark, "\(section.name(key)) has no effect with \(others)")
         }
     }
 
@@ -251,7 +251,7 @@ extension ConfigurationReader {
     private func proxy(_ app: Section) -> HTTPProxy? {
         guard let text = app.string("proxy"), let node = app["proxy"] else {
             if let node = app["proxy_password_file"] {
-                problems.add(node.mark, "\(app.name("proxy_password_file")) says nothing without proxy")
+                problems.add(node.mark, "\(app.name("proxy_password_file")) has no effect without proxy")
             }
             return nil
         }

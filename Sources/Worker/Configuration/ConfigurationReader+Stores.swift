@@ -94,7 +94,7 @@ extension ConfigurationReader {
         for entry in secretFiles.all {
             guard let path = secretFiles.string(entry.key) else { continue }
             if options[entry.key] != nil {
-                problems.add(entry.keyMark, "\(entry.key) stands in kafka.options too")
+                problems.add(entry.keyMark, "\(entry.key) is in kafka.options too")
                 continue
             }
             guard let value = secret(path, entry.value.mark) else { continue }
@@ -187,7 +187,7 @@ extension ConfigurationReader {
             if case .unix = node.address {
                 problems.add(mark, "\(name): a node is reached by redis:// or rediss://, not by a unix socket")
             } else if node.database != 0 {
-                problems.add(mark, "\(name): there is no other database than 0 here")
+                problems.add(mark, "\(name): only database 0 exists here")
             } else if node.usesTLS != first.usesTLS || node.caFile != first.caFile {
                 problems.add(mark, "\(name): all nodes are reached by TLS with the same ca_file, or none is")
             } else {

@@ -55,7 +55,7 @@ struct EnvironmentOverlay {
         }
         do {
             let document = try YAMLDocument(parsing: Array(value.utf8), source: mark.source)
-            for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" stands twice") }
+            for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" is repeated") }
             return document.root
         } catch {
             problems.add(mark, error.text)
@@ -72,7 +72,7 @@ struct EnvironmentOverlay {
         let nothing = YAMLNode(.scalar("", quoted: false), mark: mark)
         if case .sequence(var items) = node.value {
             guard let index = Int(step), index >= 0, index <= items.count else {
-                problems.add(mark, "\"\(step)\" is no place in a list of \(items.count)")
+                problems.add(mark, "\"\(step)\" is not an index of a list of \(items.count)")
                 return node
             }
             if index == items.count { items.append(nothing) }

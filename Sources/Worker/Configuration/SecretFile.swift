@@ -15,7 +15,7 @@ public struct SecretFile: Sendable, Equatable {
         guard stat(path, &facts) == 0 else { return nil }
         let mode = facts.st_mode & 0o777
         guard mode & 0o077 != 0 else { return nil }
-        let who = mode & 0o007 != 0 ? "everybody on this machine" : "its group"
+        let who = mode & 0o007 != 0 ? "every user of this machine" : "its group"
         let digits = String(mode, radix: 8)
         return Problem(
             mark, "\(path) can be opened by \(who) (mode 0\(digits)): chmod 600, owned by the worker's user")

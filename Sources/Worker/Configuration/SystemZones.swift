@@ -24,7 +24,7 @@ public final class SystemZones: ZoneTable {
         offset(of: "Asia/Shanghai", at: 0) != nil && offset(of: "America/New_York", at: 0) != nil
     }
 
-    /// What is missing, with its cure.
+    /// The text about missing time zones, with the cure.
     public static let absence =
         "no time zones at /usr/share/zoneinfo, so that quiet hours count in UTC: install the package tzdata"
 

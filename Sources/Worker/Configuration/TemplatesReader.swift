@@ -24,7 +24,7 @@ final class TemplatesReader {
         case .bytes(let bytes):
             do {
                 let document = try YAMLDocument(parsing: bytes, source: path)
-                for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" stands twice") }
+                for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" is repeated") }
                 templates = read(document.root)
             } catch {
                 problems.add(error.mark, error.text)

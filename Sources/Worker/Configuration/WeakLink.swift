@@ -30,7 +30,7 @@ public struct WeakLink: Sendable, Equatable {
     /// The weakness, and the cure that needs no waiver.
     let why: String
 
-    var refusal: String { "\(why), or take it upon you with waivers: [\(waiver.rawValue)]" }
+    var refusal: String { "\(why), or accept the risk with waivers: [\(waiver.rawValue)]" }
 
     /// The text for a waived link.
     public var note: String { "\(why) (waived: \(waiver.rawValue))" }
@@ -92,12 +92,12 @@ extension Configuration.KafkaSection {
             if isOff("enable.ssl.certificate.verification") {
                 add(
                     .unverifiedKafka, "enable.ssl.certificate.verification",
-                    "any certificate is taken: leave it on and name the authority in ssl.ca.location")
+                    "any certificate is accepted: leave it on and name the authority in ssl.ca.location")
             }
             if value("ssl.endpoint.identification.algorithm") == "none" {
                 add(
                     .unnamedKafka, "ssl.endpoint.identification.algorithm",
-                    "a certificate for another name is taken: set it to https")
+                    "a certificate for another name is accepted: set it to https")
             }
         }
         for option in ["plugin.library.paths", "ssl.engine.location"] where !value(option).isEmpty {
@@ -106,7 +106,7 @@ extension Configuration.KafkaSection {
         if ["true", "t", "1"].contains(value("enable.sasl.oauthbearer.unsecure.jwt")) {
             add(
                 .unsignedJWT, "enable.sasl.oauthbearer.unsecure.jwt",
-                "tokens that nobody signed: use sasl.oauthbearer.method=oidc")
+                "unsigned tokens: use sasl.oauthbearer.method=oidc")
         }
         return links
     }

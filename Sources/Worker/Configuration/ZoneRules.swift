@@ -110,7 +110,7 @@ struct ByteReader {
         }
     }
 
-    /// A count from a TZif header, limited to what a file of this size can contain.
+    /// A count from a TZif header, limited by the size of the file.
     mutating func count() -> Int? {
         guard let value = big(4), value >= 0, value <= bytes.count else { return nil }
         return Int(value)

@@ -161,7 +161,7 @@ extension EventReader {
         return .text(String(decoding: utf8, as: UTF8.self), members: members(spelledBy: utf8))
     }
 
-    /// The members of the object whose JSON text this is; nil for every other text.
+    /// The members of this JSON text if it is an object; nil for every other text.
     private func members(spelledBy utf8: UnsafeBufferPointer<UInt8>) -> [JSONValue.Member]? {
         guard utf8.first(where: { ![0x20, 0x09, 0x0a, 0x0d].contains($0) }) == UInt8(ascii: "{") else { return nil }
         let parsed = payloadParser.parse(UnsafeRawBufferPointer(utf8)) { root in try? JSONValue(root) }

@@ -56,7 +56,7 @@ public final class EventReader {
         static var windows: Int { 7 }
         static var recipients: Int { 100_000 }
         static var acknowledged: Int { 1_000 }
-        /// Of `to.devices` and of `to.tokens`.
+        /// Maximum of items in `to.devices` and in `to.tokens`.
         static var addressed: Int { 1_000 }
         /// A list or an object without its own limit in the contract.
         static var elements: Int { 10_000 }

@@ -24,7 +24,7 @@ extension Explainer {
         case .hold(let token, let holdMs):
             let step = Explanation.Step(
                 16, "send", input: "a live desktop comes first",
-                outcome: holdMs.map { "pushed after \($0) ms unless read by then" }
+                outcome: holdMs.map { "pushed after \($0) ms unless read before" }
                     ?? "not pushed once the desktop has it, by its ack or by a push of its own")
             if holdMs == nil {
                 return device.explanation(.none, .suppressed, Reason.desktopOnline.rawValue, steps + [step])
@@ -79,7 +79,7 @@ struct DeviceContext {
         return [
             Explanation.Step(
                 16, "send", input: "strategy 4 to a live device, pushed by an earlier try",
-                outcome: "a copy by long connection with pushed true, alert false")
+                outcome: "a copy by long connection with pushed true and alert false")
         ]
     }
 
@@ -89,8 +89,8 @@ struct DeviceContext {
             return explanation(.connection, .suppressed, reason.rawValue, steps)
         }
         let wait =
-            ackWithinMs.map { "an ack is wanted within \($0) ms; without it the decision is taken again" }
-            ?? "no ack is wanted"
+            ackWithinMs.map { "an ack is required within \($0) ms; without it the decision is made again" }
+            ?? "no ack is required"
         let step = Explanation.Step(16, "send", input: "alert \(alert)", outcome: "by long connection; \(wait)")
         let reason: Reason = ackWithinMs == nil ? .ok : .acked
         return explanation(.connection, .online, reason.rawValue, steps + staleSteps + [step])
@@ -180,13 +180,13 @@ struct DeviceContext {
         let bypass = BurstRule.bypass(message, facts: user.job.facts, way: route.way)
         return Explanation.Step(
             15, "coalescing", input: "window \(app.settings.coalesceSeconds) s per conversation",
-            outcome: bypass.map { "goes at once: \($0.rawValue)" }
-                ?? "goes at once; within a window that another alert opened it waits and is merged")
+            outcome: bypass.map { "sent at once: \($0.rawValue)" }
+                ?? "sent at once; if another alert has opened a window, it waits and is merged")
     }
 
     private func sendStep(_ token: TokenRecord, _ credential: Configuration.Credential?) -> Explanation.Step {
         let endpoint = user.event.app.settings.endpoints[token.environment]
-        let copy = route.way.copyTo == nil ? "" : ", then a copy by long connection with pushed true, alert false"
+        let copy = route.way.copyTo == nil ? "" : ", then a copy by long connection with pushed true and alert false"
         return Explanation.Step(
             16, "send",
             input: "token \(TokenHash.short(token.hex)), \(token.environment.rawValue), credential "
@@ -233,8 +233,8 @@ extension OwnerReply.Standing {
     fileprivate var word: String {
         switch self {
         case .owned: "owned"
-        case .rebound: "bound anew by the same user"
-        case .moved: "of another user or of nobody"
+        case .rebound: "re-bound by the same user"
+        case .moved: "bound to another user or to no user"
         }
     }
 }

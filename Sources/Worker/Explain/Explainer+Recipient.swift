@@ -178,7 +178,7 @@ extension Explainer {
                 message, user.decision, for: user.recipient, policy: app.policy, zones: zones, now: user.event.now)
         else { return nil }
         return Explanation.Step(
-            17, "digest", input: "quiet hours end \(endMs)", outcome: "told in the digest then, if still unread")
+            17, "digest", input: "quiet hours end \(endMs)", outcome: "part of the digest then, if still unread")
     }
 }
 
@@ -193,7 +193,7 @@ struct RecipientContext {
     /// After the claim.
     var decision: Decision
     let claim: ClaimReply
-    /// What an earlier try did for the devices.
+    /// The results of an earlier try for the devices.
     var earlier = EarlierDevices()
     /// Steps that all devices of the recipient share.
     var steps: [Explanation.Step] = []
@@ -232,7 +232,7 @@ struct RecipientContext {
         let now = event.now
         let isLive = recipient.presence.contains { $0.liveness(at: now).isLive }
         guard event.job.wantsSMS, !isLive else { return nil }
-        return Explanation.Step(17, "sms", input: "push.sms", outcome: "an SMS is asked for on push.sms")
+        return Explanation.Step(17, "sms", input: "push.sms", outcome: "an SMS is requested on push.sms")
     }
 }
 

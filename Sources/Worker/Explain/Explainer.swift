@@ -93,7 +93,7 @@ public actor Explainer {
             3, "user state", input: state.change.kind,
             outcome: tellsBadge
                 ? "changes state; a lower badge is sent to the devices that were pushed"
-                : "changes state only, alerts nobody")
+                : "changes state only, no alert")
         let explanation = Explanation(
             uid: state.uid, verdict: "state_change", reason: Reason.ok.rawValue, steps: [first, step])
         return RecordExplanation(

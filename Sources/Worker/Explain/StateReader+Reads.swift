@@ -41,7 +41,7 @@ extension StateReader {
             { (store, tag) throws(RedisFault) in
                 try store.members(app: app, group: group, cursor: cursor, count: count, tag: tag)
             }, { MemberPage($0) })
-        guard let page else { throw RedisFault(.protocolViolation, "the reply of HSCAN is none") }
+        guard let page else { throw RedisFault(.protocolViolation, "HSCAN has no reply") }
         return page
     }
 
@@ -76,7 +76,7 @@ extension StateReader {
     func claimDryRun(_ request: ClaimRequest) async throws(RedisFault) -> ClaimReply {
         let reply = try await ask(
             { (store, tag) throws(RedisFault) in try store.claimDryRun(request, tag: tag) }, { ClaimReply($0) })
-        guard let reply else { throw RedisFault(.protocolViolation, "the reply of a claim is none") }
+        guard let reply else { throw RedisFault(.protocolViolation, "the claim has no reply") }
         if request.subject.kind == .message, reply.state != .finished,
             try await togetherMark(app: request.app, uid: request.uid, id: request.subject.id) != nil
         {

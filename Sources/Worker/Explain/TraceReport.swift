@@ -39,14 +39,15 @@ extension StateReader {
         guard let message else { return "\(nothing): no event named this user, or the worker has not read it yet" }
         switch try await progress(app: app, uid: uid, message: message, nowMs: nowMs) {
         case .begun?:
-            return "\(nothing) yet: it is in work (waiting for an ack, a hold, a window or a retry), "
+            return "\(nothing) yet: it is in progress (waiting for an ack, a hold, a window or a retry), "
                 + "or its worker died and it will be resumed"
         case .finished?:
             return "\(nothing), but it was finished: its trace was not kept"
         case .revokedOnly?:
             return "\(nothing): only its recall has come, not the message itself"
         case nil:
-            return "\(nothing): no worker has taken it up for this user. He may be its sender, excluded or no member; "
+            return
+                "\(nothing): no worker has decided it for this user. The user may be its sender, excluded or not a member; "
                 + "the record may be unread (see the lag) or bad (see the dead-letter topic)"
         }
     }

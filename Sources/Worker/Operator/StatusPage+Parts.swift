@@ -100,7 +100,7 @@ extension StatusPage {
     }
 
     private static func end(_ days: Double?) -> Markup {
-        guard let days else { return "never: it is a key" }
+        guard let days else { return "never: a key does not expire" }
         if days < 0 { return PageState.bad.badge("it has ended") }
         let words: Markup = "in \(FigureText.number(days.rounded(.down))) days"
         return days < 14 ? PageState.warning.badge(words) : words
@@ -108,14 +108,15 @@ extension StatusPage {
 
     var brakes: Markup {
         let breakers = view.clients.filter { $0.breaker > 0 }.map { client -> Markup in
-            let words: Markup = client.breaker > 1 ? "open: pushes wait" : "asks whether it is over"
+            let words: Markup = client.breaker > 1 ? "open: pushes wait" : "probing"
             return PageState.bad.badge(
                 "breaker of \(client.app) \(client.environment ?? "") \(client.credential ?? ""): \(words)")
         }
         var brakes: [ShardStatus.Brake] = []
         for brake in snapshot.shards.flatMap(\.brakes) where !brakes.contains(brake) { brakes.append(brake) }
         let held = brakes.map { brake in
-            PageState.warning.badge("brake of \(brake.app): dead tokens are kept, too many by \(brake.cause)")
+            PageState.warning.badge(
+                "brake of \(brake.app): removal of dead tokens is stopped, too many by \(brake.cause)")
         }
         let items = breakers + held
         let shown = items.prefix(PageTable.rowsMax).map { "<li>\($0)</li>" as Markup }.joined()
@@ -165,7 +166,7 @@ extension StatusPage {
         }
         if let keys = view.redisKeys { facts.append("\(FigureText.number(keys)) keys") }
         let refusals = Set(snapshot.shards.compactMap(\.redisRefusal)).sorted()
-        facts += refusals.prefix(4).map { PageState.bad.badge("takes no writes: \($0)") }
+        facts += refusals.prefix(4).map { PageState.bad.badge("refuses writes: \($0)") }
         return PageFrame.section(
             "redis", "Redis", isWide: true,
             "<ul class=\"facts\">\(facts.map { "<li>\($0)</li>" as Markup }.joined())</ul>\(nodes.markup)")
@@ -188,7 +189,7 @@ extension StatusPage {
         let rates = Dictionary(view.redisNodes.map { ($0.place, $0) }, uniquingKeysWith: { $1 })
         let isCluster = snapshot.shards.contains { $0.redisPlaces.contains { $0.node != nil } }
         let rateColumns: [PageTable.Column] = [
-            .init("errors/s", isNumber: true), .init("sent on or put off/s", isNumber: true),
+            .init("errors/s", isNumber: true), .init("redirected or deferred/s", isNumber: true),
         ]
         func rate(_ value: Double?) -> Markup { value.map { "\(FigureText.number($0))" } ?? "–" }
         return PageTable(

@@ -54,7 +54,7 @@ struct StatusPage {
             ]
         }
         let table = PageTable(
-            caption: "What the worker needs, and how it stands",
+            caption: "Services that the worker needs",
             columns: [.init("part"), .init("state"), .init("why")], rows: rows, nothing: "starting")
         return PageFrame.section("parts", "Health", isWide: true, table.markup)
     }
@@ -74,7 +74,7 @@ struct StatusPage {
             count.map { count -> Markup in "<li>\(words): \(FigureText.number(count))</li>" }
         }
         return PageFrame.section(
-            "flow", "What flows now", isWide: true,
+            "flow", "Overview", isWide: true,
             "<div class=\"tiles\">\(tiles.joined())</div><ul class=\"facts\">\(items.joined())\(troubles)</ul>")
     }
 
@@ -154,12 +154,12 @@ extension Backpressure.Cause {
     /// In words for people.
     var words: String {
         switch self {
-        case .inflight: "work in hand is at its bound; reading rests"
-        case .limiter: "pushes wait for APNs' streams or its limiter; reading rests"
-        case .redis: "commands wait for Redis; reading rests"
+        case .inflight: "a bound is reached; reading stops"
+        case .limiter: "pushes wait for APNs' streams or its limiter; reading stops"
+        case .redis: "commands wait for Redis; reading stops"
         case .window: "a partition has too much that is not settled; it is paused"
-        case .breaker: "APNs says that it is unavailable"
-        case .connection: "there is no connection to APNs"
+        case .breaker: "APNs reports that it is unavailable"
+        case .connection: "no connection to APNs"
         case .credential: "APNs refuses the credential"
         }
     }

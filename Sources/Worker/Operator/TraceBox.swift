@@ -19,7 +19,7 @@ final class TraceBox {
     /// - Returns: true if the caller must ask and then call `end` with the result.
     func begin(_ reply: @escaping (TraceAnswer) -> Void) -> Bool {
         guard !isAsking else {
-            reply(.away("another question is being answered: ask again in a moment"))
+            reply(.away("another question is in progress: ask again in a moment"))
             return false
         }
         isAsking = true

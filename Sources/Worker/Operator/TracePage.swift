@@ -43,7 +43,7 @@ struct TracePage {
 
     var markup: Markup {
         PageFrame(
-            title: "Carillon: why no push?", links: [("./", "What flows now"), ("#ask", "Ask"), ("#answer", "Answer")],
+            title: "Carillon: why no push?", links: [("./", "Overview"), ("#ask", "Ask"), ("#answer", "Answer")],
             body: form.section + result
         ).markup
     }
@@ -89,13 +89,13 @@ struct TracePage {
         return """
             <h4>\(record.kind.title) \(record.msgID)</h4>
             <p>\(time(record.atMs)), \(sent)\(event)\(resumed)</p>
-            \(stepTable("What the steps of the decision said", steps))\(devices(record))
+            \(stepTable("Steps of the decision", steps))\(devices(record))
             """
     }
 
     private static func devices(_ record: TraceRecord) -> Markup {
         PageTable(
-            caption: "What became of it, by device",
+            caption: "Result by device",
             columns: [
                 .init("device"), .init("outcome"), .init("reason"), .init("APNs' status", isNumber: true),
                 .init("badge", isNumber: true), .init("attempts", isNumber: true), .init("took", isNumber: true),
@@ -116,7 +116,7 @@ struct TracePage {
 
     private func wouldHappen(_ explanations: [Explanation]) -> Markup {
         var text: Markup = "<h3>A plain message, one to one, if it came now</h3>"
-        if explanations.isEmpty { return text + "<p>nobody would get it</p>" }
+        if explanations.isEmpty { return text + "<p>no user would get it</p>" }
         var told: [Explanation.Step] = []
         for explanation in explanations {
             let steps = explanation.steps.filter { !told.contains($0) }
@@ -128,8 +128,8 @@ struct TracePage {
             let isPush = explanation.verdict == Verdict.accepted.rawValue
             text += """
                 <h4>\(explanation.device ?? explanation.uid)\(way)</h4>
-                <p>\(Self.verdict(explanation.verdict)) \(explanation.reason)\(isPush ? ", if APNs takes it" : "")</p>
-                \(Self.stepTable("What the steps say", rows))
+                <p>\(Self.verdict(explanation.verdict)) \(explanation.reason)\(isPush ? ", if APNs accepts it" : "")</p>
+                \(Self.stepTable("Steps", rows))
                 """
         }
         return text
@@ -140,7 +140,7 @@ struct TracePage {
     private static func stepTable(_ caption: Markup, _ rows: [[Markup]]) -> Markup {
         PageTable(
             caption: caption, columns: [.init("step"), .init("outcome"), .init("what it saw")], rows: rows,
-            nothing: "no step was taken"
+            nothing: "no step was made"
         ).markup
     }
 

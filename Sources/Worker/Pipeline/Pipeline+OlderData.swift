@@ -110,7 +110,7 @@ extension Pipeline {
             for intake in [events, chunks] { intake.block(.olderData, stops) }
             if !stops {
                 lookup.readPostponed(evenIfEarly: true)
-                shard.log.warning("Redis has what it had before, or its loss is accepted: reading goes on")
+                shard.log.warning("Redis has its data again, or the loss was accepted: reading resumed")
             }
             shard.requestTurn()
         }

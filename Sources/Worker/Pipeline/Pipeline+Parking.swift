@@ -33,7 +33,7 @@ extension Pipeline {
             parked.expiresAtMs = event.sentMs &+ LiveActivity.lifetimeMs
             parked.uid = !activity.isForAllBound && activity.uids.count == 1 ? activity.uids.first : nil
         }
-        // Another worker may read it at once: not before what this one has in hand of the conversation is out.
+        // Another worker may read it at once: it must wait until this one has written its records of the conversation.
         // This process sees for itself when it is.
         if cause == .share, work.hasEvent(of: parked.conversation, app: parked.app) {
             parked.dueMs = max(dueMs, shard.steadyMs &+ shard.limits.outOfHandMs)
@@ -67,7 +67,7 @@ extension Pipeline {
         do throws(BadRecord) {
             let event = try shard.read(event: work.record.raw, work.record.source)
             guard let app = app(event.app), begin(event, work.record.raw, of: app, origin, parked: work) else {
-                throw BadRecord(.unknownKind, "no parked record of this version")
+                throw BadRecord(.unknownKind, "not a parked record of this version")
             }
         } catch {
             // For example, its app is no longer served.

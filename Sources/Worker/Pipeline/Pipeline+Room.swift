@@ -31,7 +31,7 @@ extension Pipeline {
         userStates.hasRoom && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
     }
 
-    /// Large groups leave half of everything to other events, whose records are read at the same time.
+    /// Large groups leave half of every bound to other events, which are read at the same time.
     var hasRoomForChunks: Bool {
         let limits = shard.limits
         return hasRoom && fanOut.hasRoomForChunks && work.recipients.count < limits.recipientsMax / 2

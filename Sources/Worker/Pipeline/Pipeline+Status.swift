@@ -83,7 +83,7 @@ extension Pipeline {
         }
         let recipients = phases.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
         shard.log.warning(
-            "the drain's time is over before all is done",
+            "the drain time ended with unsettled work",
             [
                 "events": .string("\(events)"), "recipients": .string(recipients),
                 "changes": .int(userStates.count), "badge_updates": .int(work.badgeUpdates.count),
@@ -98,7 +98,7 @@ extension Pipeline {
         let fresh = skipped - shard.metrics.gaps.value
         shard.metrics.gaps.add(fresh)
         shard.log.error(
-            "records were gone before they were read: retention is faster than this worker",
+            "records were deleted before they were read: retention is shorter than the lag",
             ["count": .int(Int(clamping: fresh))])
     }
 }

@@ -119,11 +119,11 @@ extension Pipeline {
         for intake in [events, chunks] { intake.block(.tokenLoss, isStoppedByLoss) }
         if isStopped {
             shard.log.error(
-                "users have no tokens, and Redis lost keys: they wait until it has them or `tokens accept` is said",
+                "Redis lost keys and users have no tokens: they wait until the keys are back or `tokens accept` is run",
                 ["reading": .string(stopsAtTokenLoss ? "stopped" : "goes on")])
         } else {
             lookup.readPostponed(evenIfEarly: true)
-            shard.log.warning("tokens are there again, or their loss is accepted: reading goes on")
+            shard.log.warning("tokens are back, or their loss was accepted: reading resumed")
         }
         shard.requestTurn()
     }

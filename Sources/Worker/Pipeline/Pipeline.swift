@@ -316,7 +316,7 @@ final class Pipeline {
         for tray in [dispatcher.acceptedBadges, badgeUpdates.accepted] { tray.takeAll(newestBadges.look) }
     }
 
-    /// Makes the pushes whose devices are free, then gives them to the APNs clients together.
+    /// Makes the pushes of free devices, then gives them to the APNs clients together.
     private func send() {
         sender.updateChecks.takeAll { badgeUpdates.check($0.device, ticket: $0.ticket) }
         sender.ready.takeAll { device in

@@ -17,7 +17,7 @@ final class CredentialWatch {
     private struct Watched {
         let app: AppContext
         var credential: Configuration.Credential
-        /// Nil: not known yet; the next look takes over what it finds only where `isMoved`.
+        /// Nil if not known yet; then the next look applies its results only if `isMoved`.
         var seen: [FileMark]?
         /// A reload named other files.
         var isMoved = false
@@ -84,7 +84,7 @@ final class CredentialWatch {
         timer?.arm(afterNanos: reading.begin(questions) ? Self.askNanos : Self.everyNanos)
     }
 
-    /// Takes over what a look found.
+    /// Applies the results of a look.
     ///
     /// - Returns: false where it is still under way.
     @discardableResult
@@ -164,7 +164,7 @@ final class CredentialWatch {
             }
             used.add()
             reportExpiry(loaded, app.id, credential.name)
-            log.info("credential files changed; the new credential takes over", fields)
+            log.info("credential files changed; the new credential is in use", fields)
             return nil
         }
     }

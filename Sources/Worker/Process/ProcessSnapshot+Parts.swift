@@ -66,7 +66,7 @@ extension ProcessSnapshot {
             if shard.hasLostTokens {
                 part.add(
                     .down,
-                    "shard \(shard.index): Redis lost its tokens, reading has stopped; to go on without them: "
+                    "shard \(shard.index): Redis lost its tokens, reading has stopped; to continue without them: "
                         + "carillon tokens accept")
             }
             if let time = shard.olderData {
@@ -79,7 +79,7 @@ extension ProcessSnapshot {
                 let why = shard.redisFault.map { ": \($0)" } ?? ""
                 part.add(.down, "shard \(shard.index): no connection to Redis\(why)")
             } else if let why = shard.redisRefusal {
-                part.add(.down, "shard \(shard.index): Redis takes no writes: \(why)")
+                part.add(.down, "shard \(shard.index): Redis refuses writes: \(why)")
             }
         }
         return part
@@ -105,7 +105,7 @@ extension ProcessSnapshot {
                 part.add(.degraded, "a changed credential is not in use, the one before stays: \(why)")
             }
             if paused.isEmpty, clients.contains(where: \.isBreakerOpen) {
-                part.add(isDown ? .down : .degraded, "APNs says that it is unavailable")
+                part.add(isDown ? .down : .degraded, "APNs reports that it is unavailable")
             } else if paused.isEmpty, isWanted, !clients.contains(where: \.isUsable) {
                 let why = clients.lazy.compactMap(\.unusableBecause).first
                 if clients.contains(where: \.isStalled) {
@@ -124,10 +124,10 @@ extension ProcessSnapshot {
     /// Problems of an app as a whole; reported for its own environment.
     private static func addNotes(_ part: inout ProcessPart, _ app: String, _ shards: [ShardStatus]) {
         if shards.contains(where: { $0.overShare.contains(app) }) {
-            part.add(.degraded, "over its share of the work in hand, what comes more is parked")
+            part.add(.degraded, "over its share of the bound; further events are parked")
         }
         for brake in shards.flatMap(\.brakes) where brake.app == app {
-            part.add(.degraded, "dead tokens are kept, too many by one cause: \(brake.cause)")
+            part.add(.degraded, "removal of dead tokens is stopped, too many by one cause: \(brake.cause)")
         }
     }
 }

@@ -164,7 +164,7 @@ final class ShardRuntime: PipelineOwner {
         case .committing where isOver || !pipeline.isCommitting: return finish(pipeline.pendingCount == 0)
         case .leaving where isOver:
             // Everything is settled and committed. Only the broker's confirmation is late.
-            pipeline.shard.log.warning("the group did not answer the leaving in time")
+            pipeline.shard.log.warning("the group did not confirm the leave in time")
             return pipelineDidClose()
         case .settling, .committing, .leaving: break
         case nil: return
@@ -186,7 +186,7 @@ final class ShardRuntime: PipelineOwner {
         pipeline.shut()
     }
 
-    // MARK: - What the pipeline tells
+    // MARK: - Events of the pipeline
 
     func pipelineDidTick() { beat.mark() }
 

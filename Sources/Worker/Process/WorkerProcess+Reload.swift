@@ -36,8 +36,8 @@ extension WorkerProcess {
         }
     }
 
-    /// What is wrong with the credentials of new apps. The files of the others are looked at all the time, and one that
-    /// cannot be used leaves the old one in use.
+    /// Problems with the credentials of new apps. The files of known apps are checked all the time; if a new file is unusable, the
+    /// old credential stays in use.
     private static func unreadable(_ configuration: Configuration, known: Set<String>) -> [Problem] {
         var added = configuration
         added.apps.removeAll { known.contains($0.policy.id) }
@@ -51,7 +51,7 @@ extension WorkerProcess {
             log.error("the configuration cannot be used", ["problem": .string("\(problem)")])
         }
         log.error(
-            "reload refused: everything goes on with the configuration before",
+            "reload refused: the previous configuration stays in effect",
             ["problems": .int(fault.problems.count)])
     }
 
@@ -85,7 +85,7 @@ extension WorkerProcess {
         log.info("configuration reloaded", ["changed": .string(Self.list(change.applied))])
         if !change.pending.isEmpty {
             log.warning(
-                "these keys take effect at the next start only", ["keys": .string(Self.list(change.pending))])
+                "these keys take effect at the next start", ["keys": .string(Self.list(change.pending))])
         }
         log.level = configuration.logLevel
     }
@@ -109,14 +109,14 @@ final class ReloadMetrics {
         self.registry = registry
         func reloads(_ result: String) -> Counter {
             registry.counter(
-                "carillon_config_reloads_total", help: "Reloads of the configuration (SIGHUP) by what became of them.",
+                "carillon_config_reloads_total", help: "Reloads of the configuration (SIGHUP) by outcome.",
                 labels: [("result", result)])
         }
         applied = reloads("applied")
         refused = reloads("refused")
         pendingKeys = registry.gauge(
             "carillon_config_pending_keys",
-            help: "Keys that differ from what runs since the last reload: they take effect at the next start.")
+            help: "Keys of the last reload that take effect at the next start.")
     }
 
     /// - Parameter hash: of the effective values. There are few; those beyond a bound have no series.

@@ -70,12 +70,12 @@ public actor WorkerProcess {
             labels: [("version", Self.version), ("librdkafka", KafkaConfiguration.libraryVersion)], combine: .max
         ).set(1)
         registry.reading(
-            "carillon_log_lines_dropped_total", help: "Log lines that standard error did not take at once.",
+            "carillon_log_lines_dropped_total", help: "Log lines dropped because standard error was not writable.",
             kind: .counter
         ) { Double(log.dropped) }
         if timesStages, Allocator.requests != nil {
             registry.reading(
-                "carillon_allocations_total", help: "Pieces of memory that the process asked for.", kind: .counter
+                "carillon_allocations_total", help: "Memory allocations of the process.", kind: .counter
             ) { Double(Allocator.requests ?? 0) }
         }
         loop = try Loop(name: "operator")

@@ -113,7 +113,7 @@ public struct ClaimReply: Sendable, Equatable {
     public var owesClear = false
     /// The message adds 1 to the badge, by this claim or by an earlier one of the same pair.
     public var adds = false
-    /// Of a revoke: this user has nothing of the message that it names.
+    /// For a revoke: this user has nothing of the message that it names.
     public var isTargetUnknown = false
 
     public init(
@@ -184,7 +184,7 @@ public struct PairMark: Sendable, Equatable {
         }
     }
 
-    /// What a mark notes of one device.
+    /// The note of one device in a mark.
     public enum Note: UInt8, Sendable {
         /// APNs accepted its push.
         case accepted = 0x61  // a

@@ -22,7 +22,7 @@ public struct OwnerReply: Sendable, Equatable {
         self.version = version
     }
 
-    /// The relation of a token to the user in whose hash it was read.
+    /// The relation of a token to the user with the hash that contains it.
     enum Standing: Equatable {
         /// Unchanged: a push may be sent.
         case owned

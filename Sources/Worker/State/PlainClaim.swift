@@ -74,7 +74,7 @@ struct PlainClaim {
     /// One command was refused. The script decides.
     mutating func didFail() { isSpecial = true }
 
-    // MARK: What they mean
+    // MARK: Replies
 
     /// The claim's result; nil if the script must settle it.
     var reply: ClaimReply? {

@@ -35,7 +35,7 @@ public struct DueUser: Sendable, Equatable {
 
 /// The digest after quiet hours (`dnd_digest`): each user's held messages, and their due time.
 extension StateStore {
-    /// Two nights. A digest that could not be sent by then is dropped.
+    /// Two nights. A digest that was not sent within this time is dropped.
     private static let digestSeconds: Int64 = 172_800
 
     func holdForDigest(app: String, uid: String, _ subject: ClaimSubject, tag: UInt64) throws(RedisFault) {

@@ -175,7 +175,7 @@ extension StateStore {
         }
     }
 
-    /// What is known of a user's Live Activity (`ActivityState`).
+    /// The state of a user's Live Activity (`ActivityState`).
     public func activityState(app: String, uid: String, activityID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HGET")

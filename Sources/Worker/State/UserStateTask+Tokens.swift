@@ -9,7 +9,7 @@ extension UserStateTask {
         case .start:
             try store.bindOwner(app, state.uid, token, binding.version, tag)
         case .dropFormer(let former, _):
-            // A former owner's later bind with a higher version remains.
+            // A previous owner's later bind with a higher version remains.
             try store.dropToken(
                 app: app, uid: former.first ?? state.uid, token: token, upTo: binding.version, boundMs: nil, tag: tag)
         case .add:
@@ -48,7 +48,7 @@ extension UserStateTask {
 }
 
 extension UserState.Binding {
-    /// Owner first, then the former owners, then the new one, then a check that the token still belongs to the user.
+    /// Owner first, then the previous owners, then the new one, then a check that the token still belongs to the user.
     func next(after step: UserStateTask.Step, _ answer: StepAnswer) -> UserStateTask.Next {
         switch step {
         case .start:

@@ -12,7 +12,7 @@ public enum StateOutcome: Sendable, Equatable {
     /// Bad by the stored settings (contract section 2, `settings`): the record goes to the dead-letter topic.
     case refused(WindowFault)
 
-    /// What a merged window of quiet hours lacks.
+    /// The missing part of a merged window of quiet hours.
     public enum WindowFault: Sendable {
         case noStart, noEnd, sameEnds
     }
@@ -55,10 +55,10 @@ public struct UserStateTask: Sendable {
         case done(StateOutcome)
     }
 
-    /// The present step. The order of a bind's steps guarantees that no former owner gets a push.
+    /// The present step. The order of a bind's steps guarantees that no previous owner gets a push.
     enum Step: Sendable, Equatable {
         case start
-        /// Former owners whose copies remain to be deleted; then the token is added (or not: its unbind was first).
+        /// Previous owners with copies to delete; then the token is added (or not: its unbind was first).
         case dropFormer([String], adds: Bool)
         case add
         case retireReplaced(token: String, version: Int64, repeated: Bool)

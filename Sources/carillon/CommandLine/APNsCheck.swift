@@ -58,7 +58,7 @@ struct APNsCheck {
             findings.append(
                 Finding(
                     .fail, "apns", place,
-                    "\(who): \(cause); is the way out open (443, else 2197), and is ca_file right?"))
+                    "\(who): \(cause); is the outgoing port open (443, else 2197), and is ca_file right?"))
         }
         await client.close()
         return findings
@@ -101,14 +101,14 @@ struct APNsCheck {
     private static func text(_ verdict: ProbeVerdict, _ word: String, _ environment: APNsEnvironment) -> String {
         let other = environment == .production ? "sandbox" : "production"
         switch verdict {
-        case .taken: return "\(word): the credential is taken, only the device is missing"
+        case .taken: return "\(word): the credential is accepted; the device token is missing, as expected"
         case .credential:
             return
                 "\(word): the credential is refused: are key_id and team_id those of this file, is it not revoked, and "
                 + "is the clock right?"
         case .environment: return "\(word): the credential is for the other environment: set environment: \(other)"
         case .topic: return "\(word): the credential may not push to this topic: see the app's bundle id"
-        case .passing: return "\(word): APNs has too much to do: try again"
+        case .passing: return "\(word): APNs is busy: try again"
         case .other: return word
         }
     }

@@ -78,7 +78,7 @@ enum Checks {
         let until = Timestamp.text(seconds: end)
         let text = "\(counted(days, "day")) left, until \(until)"
         return days < renewDays
-            ? Finding(.warn, "credential", place, text + ": renew it; a running worker takes the new files over")
+            ? Finding(.warn, "credential", place, text + ": renew it; a running worker loads the new files")
             : Finding(.ok, "credential", place, text)
     }
 
@@ -109,7 +109,7 @@ enum Checks {
     static func weakLinks(_ configuration: Configuration) -> [Finding] {
         configuration.weakLinks.map { Finding(.waived, $0.link, $0.waiver.rawValue, $0.note) }
             + configuration.idleWaivers.map {
-                Finding(.warn, "waivers", $0.rawValue, "nothing needs it any more: take it away")
+                Finding(.warn, "waivers", $0.rawValue, "nothing needs it: remove it")
             }
     }
 

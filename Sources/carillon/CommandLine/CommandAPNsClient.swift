@@ -92,7 +92,7 @@ actor CommandAPNsClient {
             switch client.send(push) {
             case .taken: break
             case .unfit(let fault): end(.notSent(fault.text))
-            case .held, .full, .closed: end(.notSent("the client takes no push"))
+            case .held, .full, .closed: end(.notSent("the client accepts no push"))
             }
         }
     }

@@ -21,7 +21,7 @@ enum DeadLetterText {
             let cause = group.cause.isEmpty ? "no cause told" : group.cause
             text += "\n\(Style.bold("\(group.count)"))  \(cause)\(place)\n"
             let from = group.topic ?? "no topic told"
-            text += "   from \(from), app \(group.app ?? "not told"), \(ages(group, nowMs))\n"
+            text += "   from \(from), app \(group.app ?? "unknown"), \(ages(group, nowMs))\n"
             text += "   \(fate(group))\n"
         }
         if tally.ungrouped > 0 { text += "\n\(tally.ungrouped)  of further causes\n" }
@@ -34,7 +34,7 @@ enum DeadLetterText {
         if bad == 0 { return Style.green("would be accepted today") }
         if group.accepted > 0 { return Style.yellow("\(group.accepted) would be accepted today, \(bad) not\(why)") }
         return group.rule == nil
-            ? Style.dim("whether they would be accepted today cannot be told")
+            ? Style.dim("it is unknown whether they would be accepted today")
             : Style.red("would be refused today\(why)")
     }
 
@@ -135,13 +135,14 @@ enum DeadLetterText {
         }
         if report.homeless > 0 {
             text +=
-                Style.yellow("  \(report.homeless) left: no topic told that the worker reads; --to names one") + "\n"
+                Style.yellow("  \(report.homeless) left: no topic that the worker reads is known; name one with --to")
+                + "\n"
         }
-        if report.repeats > 0 { text += "  \(report.repeats) left: the same record stands there before\n" }
+        if report.repeats > 0 { text += "  \(report.repeats) left: an earlier record is the same\n" }
         for (name, count) in report.failures.sorted(by: { $0.key < $1.key }) {
             text += Style.red("  \(count) not written: \(name)") + "\n"
         }
-        if !report.isComplete { text += Style.red("INCOMPLETE: stopped, or a broker is away") + "\n" }
+        if !report.isComplete { text += Style.red("INCOMPLETE: stopped, or a broker is down") + "\n" }
         return text
     }
 

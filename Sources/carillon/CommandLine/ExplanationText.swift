@@ -27,7 +27,7 @@ enum ExplanationText {
                 text += "       \(Style.dim(Style.padded("payload", to: 18)))\(bytes)\n"
             }
         }
-        if report.explanations.isEmpty { text += "  nobody: the group has no members, or none was given\n" }
+        if report.explanations.isEmpty { text += "  no user: the group has no members, or none was given\n" }
         if report.isCut { text += Style.yellow("  … only \(membersMax) members; --members N looks at more") + "\n" }
         return text
     }

@@ -29,7 +29,7 @@ enum InputPoint: Equatable {
     static func read(_ arguments: Arguments, _ name: String) throws(Arguments.UsageError) -> InputPoint? {
         guard let text = arguments.string(name) else { return nil }
         guard let point = InputPoint(text) else {
-            throw Arguments.UsageError(message: "--\(name) wants \(forms); not \"\(text)\"")
+            throw Arguments.UsageError(message: "--\(name) needs \(forms); not \"\(text)\"")
         }
         return point
     }

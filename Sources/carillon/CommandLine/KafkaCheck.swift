@@ -63,7 +63,7 @@ struct KafkaCheck {
     private static func cure(_ kind: KafkaTrouble.Kind) -> String {
         switch kind {
         case .name:
-            "does this machine's DNS know the name? It is from kafka.brokers, or what a broker is told to advertise "
+            "does this machine's DNS know the name? It is from kafka.brokers, or from a broker's advertised.listeners "
                 + "(advertised.listeners)"
         case .connection:
             "does a broker listen there, with this security.protocol, and is the way to it open? See kafka.brokers and "
@@ -71,12 +71,12 @@ struct KafkaCheck {
         case .certificate:
             "name the file of the authority that signed it as ssl.ca.location in kafka.options, or renew it"
         case .certificateName:
-            "write the name that it is for in kafka.brokers, and where the broker advertises another, mend "
+            "write the certificate's name in kafka.brokers, and if the broker advertises another, correct "
                 + "advertised.listeners"
         case .encryption: "see security.protocol and ssl.* in kafka.options"
         case .login:
             "see sasl.mechanism and sasl.username in kafka.options, and the password's file in kafka.secret_files"
-        case .rights: "grant what is missing of the lines below"
+        case .rights: "run the missing commands of the lines below"
         case .other: "see kafka.options"
         }
     }
@@ -101,7 +101,7 @@ struct KafkaCheck {
         var findings = access.troubles.map { Self.finding(.fail, $0, section.brokers) }
         for (key, name) in wanted { findings.append(topic(name, key, metadata, access)) }
         if let error = access.group {
-            let cure = error.isDenied ? "grant Read on the group" : "is its coordinator there? See the brokers"
+            let cure = error.isDenied ? "grant Read on the group" : "is its coordinator up? See the brokers"
             findings.append(Finding(.fail, "group", section.group, "\(error): \(cure)"))
         } else if !topics.isEmpty {
             findings.append(Finding(.ok, "group", section.group, "its offsets can be read"))

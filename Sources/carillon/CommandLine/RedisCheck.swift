@@ -42,7 +42,7 @@ struct RedisCheck {
         var findings = [reached(look, facts), masterRole(facts, look.place)]
         if isWatched, facts.replicaCount == 0 {
             findings.append(
-                Finding(.warn, "redis", look.place, "has no replica: the Sentinels have nothing to go on with"))
+                Finding(.warn, "redis", look.place, "has no replica: the Sentinels cannot fail over"))
         }
         return findings + state(look, facts, rights: look.answers.first)
     }
@@ -70,7 +70,7 @@ struct RedisCheck {
     private func missing(_ answer: RedisAnswer?, _ look: RedisLook) -> [Finding] {
         guard let answer else {
             let why = look.fault.map { ": \($0)" } ?? ""
-            return [Finding(.warn, "redis", look.place, "does not tell what this user may do\(why)")]
+            return [Finding(.warn, "redis", look.place, "does not show the rights of this user\(why)")]
         }
         let missing = RedisRights.missing(answer)
         if missing.isEmpty { return [] }
@@ -91,12 +91,12 @@ struct RedisCheck {
         case true?:
             Finding(
                 .fail, "redis", place,
-                "is a replica and takes no writes: pushes would go without a badge; give its master as redis.url")
+                "is a replica and refuses writes: pushes would go without a badge; give its master as redis.url")
         case false?: Finding(.ok, "redis", place, "is a master")
         case nil:
             Finding(
                 .warn, "redis", place,
-                "does not tell its version and role: grant INFO, or see to it that it is a master of 7.0 or newer")
+                "does not show its version and role: grant INFO, or make sure that it is a master of 7.0 or newer")
         }
     }
 
@@ -107,9 +107,9 @@ struct RedisCheck {
         case false?:
             Finding(
                 .warn, "redis", place,
-                "appendonly no: its end takes what it was told since its last snapshot, marks (pushed twice) and tokens "
-                    + "(never pushed) among it; set appendonly yes")
-        case nil: Finding(.warn, "redis", place, "does not tell whether it persists: see to it that appendonly is yes")
+                "appendonly no: a crash loses the writes since the last snapshot: marks (users are pushed twice) and tokens "
+                    + "(devices get no push); set appendonly yes")
+        case nil: Finding(.warn, "redis", place, "does not show whether it persists: make sure that appendonly is yes")
         }
     }
 
@@ -122,7 +122,7 @@ struct RedisCheck {
                 .warn, "redis", place,
                 "maxmemory-policy \(policy): state may vanish; set maxmemory-policy noeviction")
         case nil:
-            Finding(.warn, "redis", place, "does not tell maxmemory-policy: see to it that it is noeviction")
+            Finding(.warn, "redis", place, "does not show maxmemory-policy: make sure that it is noeviction")
         }
     }
 
@@ -191,7 +191,7 @@ struct RedisCheck {
         guard let facts = look.facts else {
             return [
                 member.slots == nil
-                    ? away(look, .warn, cure: "; a replica that is away takes over nothing")
+                    ? away(look, .warn, cure: "; a replica that is down cannot take over")
                     : away(look)
             ]
         }
@@ -248,7 +248,7 @@ struct RedisCheck {
                     "the Sentinels name several masters: \(list); where no failover is under way, see their networks"))
         }
         if masters.isEmpty {
-            findings.append(Finding(.fail, "sentinel", sentinels.masterName, "no Sentinel tells where the master is"))
+            findings.append(Finding(.fail, "sentinel", sentinels.masterName, "no Sentinel knows the master"))
         }
         for master in masters {
             findings += await server(master, inspector, isWatched: true)

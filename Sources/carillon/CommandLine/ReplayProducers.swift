@@ -46,7 +46,7 @@ final class ReplayProducers {
         for name in topics {
             let byProducer = producers.compactMap { $0.topic(name) }
             guard byProducer.count == producers.count else {
-                throw ReplayFault(message: "\"\(name)\" is no topic name")
+                throw ReplayFault(message: "\"\(name)\" is not a topic name")
             }
             handles[name] = (self.topics.count, byProducer)
             self.topics.append(name)

@@ -47,7 +47,7 @@ final class ReplayRun {
         let topics = configuration.kafka.topics
         source = ReplaySource(topics, topic: settings.topic)
         survey = try ReplaySurvey(source, path: settings.input, stop: stop)
-        guard survey.count > 0 else { throw ReplayFault(message: "\(settings.input) holds no record") }
+        guard survey.count > 0 else { throw ReplayFault(message: "\(settings.input) contains no record") }
         if settings.shiftsTimes, survey.newestMs == nil {
             throw ReplayFault(message: "no record has a sent_ms that could be moved")
         }

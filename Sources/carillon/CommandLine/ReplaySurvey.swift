@@ -32,16 +32,17 @@ struct ReplaySurvey {
             let record = source.read(line)
             if record.isBroken {
                 throw ReplayFault(
-                    message: "\(path): line \(reader.number) is no record: its value, key or headers have another form")
+                    message:
+                        "\(path): line \(reader.number) is not a record: its value, key or headers have another form")
             }
             if record.isDeadLetter, !source.hasChosenTopic {
                 throw ReplayFault(
                     message: "\(path): line \(reader.number) is a dead letter; carillon dlq redrive writes dead "
-                        + "letters to where they came from, or say with --topic where it shall go "
+                        + "letters to where they came from, or name the target with --topic "
                         + "(--topic events, or --topic dead-letter to write it back)")
             }
             guard record.topic.utf8.count <= Self.topicBytesMax else {
-                throw ReplayFault(message: "\(path): line \(reader.number): its topic is no topic's name")
+                throw ReplayFault(message: "\(path): line \(reader.number): its topic is not a topic name")
             }
             if topics[record.topic] == nil {
                 guard topics.count < Self.topicsMax else {

@@ -31,7 +31,7 @@ enum ReplayText {
         ] where count > 0 {
             text += ", \(count) \(name)"
         }
-        if worker.openAudiences > 0 { text += "; \(worker.openAudiences) events to groups that only Redis knows" }
+        if worker.openAudiences > 0 { text += "; \(worker.openAudiences) events to groups stored in Redis only" }
         if worker.unjudged > 0 { text += "; \(worker.unjudged) not judged" }
         text += "\n"
         for (label, count) in worker.outcomes.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {

@@ -7,7 +7,7 @@ enum TimeSpan {
         guard let text = arguments.string(option) else { return nil }
         let unit = ["s": 1.0, "m": 60, "h": 3600].first { text.hasSuffix($0.key) }
         guard let number = Double(text.dropLast(unit == nil ? 0 : 1)), number >= 0, number <= 1e8 else {
-            throw Arguments.UsageError(message: "--\(option) wants a time like 90s, 5m or 2h; \"\(text)\" is none")
+            throw Arguments.UsageError(message: "--\(option) needs a time like 90s, 5m or 2h; \"\(text)\" is not one")
         }
         return number * (unit?.value ?? 1)
     }

@@ -37,7 +37,7 @@ enum VersionReport {
     static var text: TerminalText {
         var text: TerminalText = "carillon \(WorkerProcess.version)\n"
         for entry in entries {
-            let note: TerminalText = entry.isOfHeaders ? Style.dim("  (built with; it does not tell)") : ""
+            let note: TerminalText = entry.isOfHeaders ? Style.dim("  (version at build time)") : ""
             text += "  \(Style.padded("\(entry.name)", to: 12))\(entry.version)\(note)\n"
         }
         return text

@@ -38,7 +38,7 @@ struct BrokerCommand: Command {
                 let count = Int(text[text.index(after: colon)...]), (1...1000).contains(count)
             else {
                 throw Arguments.UsageError(
-                    message: "--topic wants NAME:PARTITIONS, such as im.events:4; not \"\(text)\"")
+                    message: "--topic needs NAME:PARTITIONS, such as im.events:4; not \"\(text)\"")
             }
             topics.append((String(text[..<colon]), count))
         }
@@ -77,7 +77,7 @@ struct BrokerCommand: Command {
     /// Commands arrive on a separate thread, because reading standard input blocks. End of input ends only this thread.
     private func startReading(_ take: @escaping @Sendable (String) -> Bool) {
         let isReading = runDetached { while let line = readLine(), take(line) {} }
-        if !isReading { Terminal.err("carillon broker: no thread to read standard input: it takes no commands\n") }
+        if !isReading { Terminal.err("carillon broker: no thread to read standard input: commands are not read\n") }
     }
 
     private func text(_ broker: MockBroker) -> TerminalText {
@@ -155,16 +155,16 @@ enum BrokerOrder {
         switch (order, rest.count) {
         case ("down", 1), ("up", 1), ("rtt", 2):
             guard let id = numbers[0], (1...broker.count).contains(id) else {
-                return "\"\(rest[0])\" is no broker; there are 1 to \(broker.count)"
+                return "\"\(rest[0])\" is not a broker; there are 1 to \(broker.count)"
             }
             if order == "down" { try broker.setDown(broker: id) }
             if order == "up" { try broker.setUp(broker: id) }
             guard order == "rtt" else { return nil }
-            guard let ms = numbers[1], ms >= 0 else { return "\"\(rest[1])\" is no number of milliseconds" }
+            guard let ms = numbers[1], ms >= 0 else { return "\"\(rest[1])\" is not a number of milliseconds" }
             try broker.setRTT(broker: id, milliseconds: ms)
         case ("error", 2...), ("clear", 1):
             guard let kind = kinds.first(where: { $0.name == rest[0] })?.kind else {
-                return "\"\(rest[0])\" is no kind of request; there are \(kinds.map(\.name).joined(separator: " "))"
+                return "\"\(rest[0])\" is not a kind of request; there are \(kinds.map(\.name).joined(separator: " "))"
             }
             if order == "clear" {
                 broker.clearErrors(api: kind)
@@ -174,13 +174,13 @@ enum BrokerOrder {
             guard codes.count == rest.count - 1 else { return "error codes are numbers, such as 7 (request timed out)" }
             broker.pushErrors(api: kind, codes)
         case ("leader", 3):
-            guard let partition = numbers[1], let id = numbers[2] else { return "leader wants TOPIC PARTITION BROKER" }
+            guard let partition = numbers[1], let id = numbers[2] else { return "leader needs TOPIC PARTITION BROKER" }
             try broker.setLeader(topic: rest[0], partition: partition, broker: id)
         case ("coordinator", 2):
-            guard let id = numbers[1] else { return "coordinator wants GROUP BROKER" }
+            guard let id = numbers[1] else { return "coordinator needs GROUP BROKER" }
             try broker.setCoordinator(group: rest[0], broker: id)
         default:
-            return "not understood; `help` tells the orders"
+            return "unknown command; `help` lists the commands"
         }
         return nil
     }

@@ -29,8 +29,8 @@ struct ChannelCommand: Command {
             .value("payload", "JSON", "send: the whole payload, an object with `aps`"),
             .value("priority", "N", "send: 10, 5 or 1 (10)"),
             .value(
-                "expiration", "SECONDS", "send: Unix time until which APNs may keep it; 0 where nothing is kept (0)"),
-            .flag("keep-last", "create: keeps the last broadcast"),
+                "expiration", "SECONDS", "send: Unix time until which APNs may keep it; 0 if nothing is stored (0)"),
+            .flag("keep-last", "create: stores the last broadcast"),
             .value("env", "ENV", "production or sandbox (the app's environment)"),
             .value("endpoint", "URL", "https://host:port in place of the usual one"),
             CommandSpec.json,
@@ -50,7 +50,7 @@ struct ChannelCommand: Command {
         request = try Self.request(arguments)
         environment = arguments.string("env").flatMap { APNsEnvironment(rawValue: $0) }
         if let text = arguments.string("env"), environment == nil {
-            throw Arguments.UsageError(message: "--env wants production or sandbox; not \"\(text)\"")
+            throw Arguments.UsageError(message: "--env needs production or sandbox; not \"\(text)\"")
         }
         do throws(APNsFault) {
             if let url = arguments.string("endpoint") {
@@ -77,11 +77,11 @@ struct ChannelCommand: Command {
             let payload = Array((arguments.string("payload") ?? "").utf8)
             guard let aps = (try? JSONTree(parsing: payload))?["aps"]?.members, !aps.isEmpty else {
                 throw Arguments.UsageError(
-                    message: "--payload wants a JSON object with a filled `aps`, such as '{\"aps\": {…}}'")
+                    message: "--payload needs a JSON object with a filled `aps`, such as '{\"aps\": {…}}'")
             }
             let number = UInt8(clamping: try arguments.int("priority", default: 10))
             guard let priority = PushPriority(rawValue: number) else {
-                throw Arguments.UsageError(message: "--priority wants 10, 5 or 1")
+                throw Arguments.UsageError(message: "--priority needs 10, 5 or 1")
             }
             return .send(
                 channel: try named(), payload: payload,

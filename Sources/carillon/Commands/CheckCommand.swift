@@ -24,7 +24,7 @@ struct CheckCommand: Command {
             """,
         options: [
             CommandSpec.config, .flag("offline", "configuration, credential files and clock only"),
-            .flag("probe", "also ask APNs whether it takes each credential, environment and topic"),
+            .flag("probe", "also ask APNs whether it accepts each credential, environment and topic"),
             .flag("strict", "warnings count as problems"),
             .flag("print", "the configuration in effect as YAML, without secrets, in place of all checks"),
             CommandSpec.json,
@@ -44,7 +44,7 @@ struct CheckCommand: Command {
         isStrict = arguments.has("strict")
         isPrinting = arguments.has("print")
         isJSON = arguments.has("json")
-        if isOffline, probes { throw Arguments.UsageError(message: "--probe says nothing beside --offline") }
+        if isOffline, probes { throw Arguments.UsageError(message: "--probe has no effect with --offline") }
     }
 
     func run() async -> ExitCode {

@@ -37,10 +37,10 @@ struct DLQCommand: Command {
             .value("from", "POINT", "where to begin (earliest): time:MS, 2026-11-22T14:05:00Z, offset:N"),
             .value("until", "POINT", "where to end: the first that is left out"),
             .value("at", "PARTITION:OFFSET", "a single one by its place in the dead-letter topic (show, redrive)"),
-            .value("limit", "N", "so many at most, the oldest first (show: 10; redrive: all)"),
+            .value("limit", "N", "at most N, the oldest first (show: 10; redrive: all)"),
             .value("to", "TOPIC", "where to write them, in place of where they came from (redrive)"),
-            .flag("bad-too", "those too that would be refused again (redrive)"),
-            .flag("dry-run", "only says what it would do (redrive)"),
+            .flag("bad-too", "also records that would be refused again (redrive)"),
+            .flag("dry-run", "prints the plan and changes nothing (redrive)"),
             .flag("yes", "does it, whatever was selected (redrive)"),
             CommandSpec.json,
         ])
@@ -87,7 +87,7 @@ struct DLQCommand: Command {
             }
         }
         if isDryRun, isSure { throw Arguments.UsageError(message: "--dry-run and --yes exclude each other") }
-        if reason?.isEmpty == true { throw Arguments.UsageError(message: "--reason wants a word") }
+        if reason?.isEmpty == true { throw Arguments.UsageError(message: "--reason needs a word") }
     }
 
     private static func place(_ text: String?) throws(Arguments.UsageError) -> DeadLetterReading.Selection.Place? {
@@ -95,7 +95,7 @@ struct DLQCommand: Command {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let partition = Int32(parts[0]), let offset = Int64(parts[1]), partition >= 0,
             offset >= 0
-        else { throw Arguments.UsageError(message: "--at wants PARTITION:OFFSET, such as 0:17; not \"\(text)\"") }
+        else { throw Arguments.UsageError(message: "--at needs PARTITION:OFFSET, such as 0:17; not \"\(text)\"") }
         return DeadLetterReading.Selection.Place(partition: partition, offset: offset)
     }
 
@@ -144,7 +144,7 @@ struct DLQCommand: Command {
                 asJSON: isJSON, json: Unprintable.escapedJSON(DeadLetterText.json(item)),
                 text: DeadLetterText.people(item, topic: reading.topic, nowMs: Loop.wallMs()))
         }
-        if count == 0 { Terminal.err("carillon dlq: \(reading.topic) holds none of them\n") }
+        if count == 0 { Terminal.err("carillon dlq: \(reading.topic) contains none of them\n") }
         return count == 0 ? .failed : ending(outcome)
     }
 

@@ -7,7 +7,7 @@ import Worker
 /// `carillon explain`: the result that records would have, for every user and device. It sends and changes nothing.
 struct ExplainCommand: Command {
     static let spec = CommandSpec(
-        name: "explain", summary: "what would happen to an event, per user and device: every step with its inputs",
+        name: "explain", summary: "the decision on an event, per user and device: every step with its inputs",
         details: """
             Reads records (one JSON object a line, of either input topic; lines written by `carillon record` too), reads
             Redis as it is now, and decides as the worker does. It sends and changes nothing. Verdicts are those of
@@ -41,7 +41,7 @@ struct ExplainCommand: Command {
         case "sent": moment = .sent
         case let text:
             guard let ms = Int64(text), ms > 0, ms <= 253_402_300_799_999 else {
-                throw Arguments.UsageError(message: "--at wants now, sent or Unix milliseconds; not \"\(text)\"")
+                throw Arguments.UsageError(message: "--at needs now, sent or Unix milliseconds; not \"\(text)\"")
             }
             moment = .at(ms)
         }
@@ -91,7 +91,7 @@ struct ExplainCommand: Command {
             }
             count += 1
         }
-        if count == 0 { Terminal.err("carillon explain: \(eventPath) holds no record\n") }
+        if count == 0 { Terminal.err("carillon explain: \(eventPath) contains no record\n") }
         return count > 0 ? .done : .failed
     }
 }

@@ -5,7 +5,8 @@ import Recording
 /// `carillon generate`: a generated world as a recording for `replay`.
 struct GenerateCommand: Command {
     static let spec = CommandSpec(
-        name: "generate", summary: "a made-up world as a recording: users, groups, storms; a seed makes the same bytes",
+        name: "generate",
+        summary: "a generated world as a recording: users, groups, storms; a seed makes the same bytes",
         details: """
             Writes NDJSON that `replay` plays: first every user binds his devices, then messages come in the order of time,
             1:1 by Zipf's law, to groups, of the service to many; and what they lead to: reads, acks, mutes, recalls. Equal
@@ -33,10 +34,11 @@ struct GenerateCommand: Command {
             .value("out", "FILE", "the recording; - for standard output", required: true),
             .flag("zstd", "compressed; without it too where FILE ends in .zst"),
             .value(
-                "redis-out", "FILE", "what Redis holds before, for redis-cli --pipe <FILE (of a cluster: -c <FILE)"),
+                "redis-out", "FILE",
+                "the contents of Redis at the start, for redis-cli --pipe <FILE (of a cluster: -c <FILE)"),
             .value("presence-out", "FILE", "changes of presence, with --flapping"),
             .value("seed", "N", "of chance (1)"),
-            .value("users", "N", "who get messages, and whose devices are bound (10000)"),
+            .value("users", "N", "users with devices, who get messages (10000)"),
             .value("groups", "N", "(200, at most a tenth of the users)"),
             .value("largest", "N", "members of the largest group, at most the users (2000)"),
             .value("messages", "N", "messages and recalls (100000)"),
@@ -47,7 +49,9 @@ struct GenerateCommand: Command {
             .flag("day-curve", "more messages by day than by night, by the hours of UTC"),
             .value("read-storms", "N", "(0)"),
             .value("bind-storms", "N", "(0)"),
-            .value("flapping", "SHARE", "part of the users whose phone comes and goes at a gateway, 0 to 1 (0)"),
+            .value(
+                "flapping", "SHARE",
+                "share of the users with a phone that connects and disconnects at a gateway, 0 to 1 (0)"),
             .value("app", "APP", "(im)"),
             .value("bundle", "ID", "the tokens' topic (com.example.im)"),
             .value("environment", "ENV", "the tokens' env, production or sandbox (production)"),
@@ -69,7 +73,7 @@ struct GenerateCommand: Command {
         isJSON = arguments.has("json")
         settings = try Self.settings(arguments)
         if settings.flapping > 0, redisOut == nil {
-            throw Arguments.UsageError(message: "--flapping wants --redis-out: presence and leases live in Redis")
+            throw Arguments.UsageError(message: "--flapping needs --redis-out: presence and leases live in Redis")
         }
         if presenceOut != nil, settings.flapping == 0 {
             throw Arguments.UsageError(message: "--presence-out wants --flapping")
@@ -83,7 +87,7 @@ struct GenerateCommand: Command {
         var settings = WorldSettings()
         if let text = arguments.string("seed") {
             guard let seed = UInt64(text) else {
-                throw Arguments.UsageError(message: "--seed wants a whole number from 0 on; \"\(text)\" is none")
+                throw Arguments.UsageError(message: "--seed needs a whole number from 0 on; \"\(text)\" is not one")
             }
             settings.seed = seed
         }
@@ -102,26 +106,26 @@ struct GenerateCommand: Command {
         settings.bundle = arguments.string("bundle") ?? settings.bundle
         settings.environment = arguments.string("environment") ?? settings.environment
         guard ["production", "sandbox"].contains(settings.environment) else {
-            throw Arguments.UsageError(message: "--environment wants production or sandbox")
+            throw Arguments.UsageError(message: "--environment needs production or sandbox")
         }
         guard (1...64).contains(settings.app.utf8.count), (1...256).contains(settings.bundle.utf8.count) else {
-            throw Arguments.UsageError(message: "--app wants 1 to 64 bytes, --bundle 1 to 256")
+            throw Arguments.UsageError(message: "--app needs 1 to 64 bytes, --bundle 1 to 256")
         }
         if let text = arguments.string("start") {
             guard let startMs = InstantText.milliseconds(text) else {
-                throw Arguments.UsageError(message: "--start wants a time like 2026-11-22T14:05:00Z, not \"\(text)\"")
+                throw Arguments.UsageError(message: "--start needs a time like 2026-11-22T14:05:00Z, not \"\(text)\"")
             }
             settings.startMs = startMs
         }
         if let seconds = try TimeSpan.seconds(arguments, "duration") { settings.durationMs = Int64(seconds * 1000) }
-        if let fault = settings.fault { throw Arguments.UsageError(message: "a world wants \(fault)") }
+        if let fault = settings.fault { throw Arguments.UsageError(message: "a world needs \(fault)") }
         return settings
     }
 
     private static func number(_ arguments: Arguments, _ name: String) throws(Arguments.UsageError) -> Double? {
         guard let text = arguments.string(name) else { return nil }
         guard let number = Double(text), number.isFinite, number >= 0 else {
-            throw Arguments.UsageError(message: "--\(name) wants a number from 0 on; \"\(text)\" is none")
+            throw Arguments.UsageError(message: "--\(name) needs a number from 0 on; \"\(text)\" is not one")
         }
         return number
     }
@@ -183,7 +187,7 @@ struct GenerateCommand: Command {
         return bar.done
     }
 
-    // MARK: What it says
+    // MARK: Output
 
     private func report(_ tally: WorldTally, members: Int, changes: Int, isWhole: Bool, seconds: Double) {
         let kinds = tally.records.sorted { $0.key < $1.key }

@@ -28,7 +28,7 @@ struct ManCommand: Command {
         }
         if folder != nil { throw Arguments.UsageError(message: "--command and --out exclude each other") }
         chosen = Main.commands.map(\.spec).first { $0.name == name }
-        if chosen == nil { throw Arguments.UsageError(message: "--command wants a command; \"\(name)\" is none") }
+        if chosen == nil { throw Arguments.UsageError(message: "--command needs a command; \"\(name)\" is none") }
     }
 
     func run() async -> ExitCode {

@@ -37,7 +37,7 @@ struct RecordCommand: Command {
             .value(
                 "topic", "TOPIC", "its name, or a key of kafka.topics such as events or user-state", required: true,
                 repeatable: true),
-            .value("out", "FILE", "- for standard output; an existing file is written anew", required: true),
+            .value("out", "FILE", "- for standard output; an existing file is overwritten", required: true),
             .value("from", "POINT", "where to begin (earliest)"),
             .value("until", "POINT", "where to end: the first that is left out"),
             .flag("until-end", "ends when all partitions were read to their present end"),
@@ -79,7 +79,7 @@ struct RecordCommand: Command {
             self.end = end
         }
         if !scrubs, scrubsIDs || scrubKeyFile != nil {
-            throw Arguments.UsageError(message: "--scrub-ids and --scrub-key want --scrub")
+            throw Arguments.UsageError(message: "--scrub-ids and --scrub-key need --scrub")
         }
     }
 
@@ -133,7 +133,7 @@ struct RecordCommand: Command {
         var key = try ScrubKey.random()
         if let scrubKeyFile {
             guard let own = ScrubKey(try Files.read(scrubKeyFile)) else {
-                throw FileFault("\(scrubKeyFile): a secret of \(ScrubKey.bytesMin) bytes or more is wanted")
+                throw FileFault("\(scrubKeyFile): a secret of \(ScrubKey.bytesMin) bytes or more is required")
             }
             key = own
         }

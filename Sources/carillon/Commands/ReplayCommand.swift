@@ -8,7 +8,7 @@ import Worker
 struct ReplayCommand: Command {
     static let spec = CommandSpec(
         name: "replay",
-        summary: "NDJSON to topics, at a rate or as it came, with a report of what the worker made of it",
+        summary: "NDJSON to topics, at a rate or with its own timing, with a report of the worker's results",
         details: """
             Reads what `record` writes, compressed or not, and plain events, one a line. A record goes to --topic, else to its
             own topic, else to the input topic that its kind belongs to; its key and headers are its own, else the key is
@@ -41,13 +41,13 @@ struct ReplayCommand: Command {
             .value("speed", "X", "as fast as they were recorded, times X (by timestamp_ms, else sent_ms)"),
             .value("ramp", "TIME", "the pace rises evenly to its full value: 30s, 5m"),
             .value("duration", "TIME", "ends after so long: 90s, 5m, 2h"),
-            .flag("loop", "begins anew at the file's end, until --duration or ctrl-C"),
+            .flag("loop", "starts over at the file's end, until --duration or ctrl-C"),
             .flag("fresh-ids", "new ids, so that nothing is a repeat"),
             .flag("shift-times", "moves all times together, so that the newest sent_ms is now"),
-            .value("producers", "N", "so many Kafka clients write, each key by one of them, 1-64 (1)"),
+            .value("producers", "N", "number of Kafka clients that write, each key by one of them, 1-64 (1)"),
             .value(
                 "wait", "TIME",
-                "the report waits while the worker gets on within so long; 0: it tells of writing only (10s)"
+                "the report waits while the worker makes progress within this time; 0: it covers writing only (10s)"
             ),
             .value("html", "FILE", "the report as a page with plots, whole in itself"),
             CommandSpec.json,
@@ -70,7 +70,7 @@ struct ReplayCommand: Command {
         settings.shiftsTimes = arguments.has("shift-times")
         settings.producers = try arguments.int("producers", default: 1, in: 1...64)
         settings.durationSeconds = try TimeSpan.seconds(arguments, "duration")
-        if settings.durationSeconds == 0 { throw Arguments.UsageError(message: "--duration wants more than 0") }
+        if settings.durationSeconds == 0 { throw Arguments.UsageError(message: "--duration needs more than 0") }
         settings.waitSeconds = try TimeSpan.seconds(arguments, "wait") ?? settings.waitSeconds
         let kind: ReplayPace.Kind
         switch (arguments.string("rate"), arguments.string("speed")) {
@@ -82,11 +82,11 @@ struct ReplayCommand: Command {
         let ramp = try TimeSpan.seconds(arguments, "ramp")
         if ramp != nil, kind == .unbounded {
             throw Arguments.UsageError(
-                message: "--ramp wants --rate or --speed: without them there is no pace to rise to")
+                message: "--ramp needs --rate or --speed: without them there is no pace to rise to")
         }
         settings.pace = ReplayPace(kind, rampSeconds: ramp ?? 0)
         if settings.input == "-" {
-            throw Arguments.UsageError(message: "--in wants a file: it is read more than once")
+            throw Arguments.UsageError(message: "--in needs a file: it is read more than once")
         }
     }
 
@@ -95,7 +95,7 @@ struct ReplayCommand: Command {
         var digits = text[...]
         for ending in ["/s", "x"] where digits.hasSuffix(ending) { digits = digits.dropLast(ending.count) }
         guard let number = Double(digits), number > 0, number.isFinite else {
-            throw Arguments.UsageError(message: "--\(option) wants a number above 0; \"\(text)\" is none")
+            throw Arguments.UsageError(message: "--\(option) needs a number above 0; \"\(text)\" is not one")
         }
         return number
     }

@@ -48,12 +48,12 @@ struct SendCommand: Command {
         isJSON = arguments.has("json")
         guard let token = DeviceToken(arguments.string("token") ?? "") else {
             throw Arguments.UsageError(
-                message: "--token wants an even number of hexadecimal digits, at most \(DeviceToken.digitsMax)")
+                message: "--token needs an even number of hexadecimal digits, at most \(DeviceToken.digitsMax)")
         }
         self.token = token
         if let text = arguments.string("env") {
             guard let environment = APNsEnvironment(rawValue: text) else {
-                throw Arguments.UsageError(message: "--env wants production or sandbox; not \"\(text)\"")
+                throw Arguments.UsageError(message: "--env needs production or sandbox; not \"\(text)\"")
             }
             self.environment = environment
         } else {
@@ -64,7 +64,7 @@ struct SendCommand: Command {
             return
         }
         guard let members = (try? JSONTree(parsing: Array(text.utf8)))?.members else {
-            throw Arguments.UsageError(message: "--payload wants a JSON object, such as '{\"page\": 3}'")
+            throw Arguments.UsageError(message: "--payload needs a JSON object, such as '{\"page\": 3}'")
         }
         custom = members
     }

@@ -21,7 +21,7 @@ struct SimulateCommand: Command {
             exit codes: 0 ended, 1 the address or a file cannot be used, 64 bad usage, 78 bad scenario
             """,
         options: [
-            .value("listen", "HOST:PORT", "where to listen; port 0 takes a free one", required: true),
+            .value("listen", "HOST:PORT", "where to listen; port 0 picks a free one", required: true),
             .value("ledger", "FILE", "NDJSON of all requests, appended; required unless --counts-only"),
             .value("scenario", "FILE", "rules of faults, JSON"),
             .value("credentials", "DIR", "key and certificates, made there if missing (a temporary folder)"),
@@ -48,7 +48,7 @@ struct SimulateCommand: Command {
         guard let colon = listen.lastIndex(of: ":"), let port = UInt16(listen[listen.index(after: colon)...]),
             colon != listen.startIndex
         else {
-            throw Arguments.UsageError(message: "--listen wants HOST:PORT, such as 127.0.0.1:0; not \"\(listen)\"")
+            throw Arguments.UsageError(message: "--listen needs HOST:PORT, such as 127.0.0.1:0; not \"\(listen)\"")
         }
         var host = listen[..<colon]
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
@@ -165,7 +165,7 @@ struct SimulateCommand: Command {
             \(Style.dim("# into the app's entry of the configuration:"))
               endpoint: \(endpoint(port))
               ca_file: \(credentials.authorityFile)
-            \(credentialLine)\(isTemporary ? Style.dim("# that folder goes when this ends; --credentials DIR keeps one\n") : "" as TerminalText)
+            \(credentialLine)\(isTemporary ? Style.dim("# that folder is removed at the end; --credentials DIR keeps one\n") : "" as TerminalText)
             """
     }
 

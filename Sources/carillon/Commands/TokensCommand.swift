@@ -21,13 +21,13 @@ struct TokensCommand: Command {
             causes: 410, BadDeviceToken, DeviceTokenNotForTopic (the reasons of carillon_tokens_invalidated_total;
             Unregistered and ExpiredToken are 410).
 
-            exit codes: 0 done, 1 Redis is away, 64 bad usage, 78 bad configuration
+            exit codes: 0 done, 1 Redis is down, 64 bad usage, 78 bad configuration
             """,
         verbs: ["restore", "accept"],
         options: [
             CommandSpec.config,
             .value("app", "APP", "the app's id (restore)"),
-            .value("cause", "CAUSE", "what they were removed for (restore)"),
+            .value("cause", "CAUSE", "the cause of their removal (restore)"),
             .value("since", "TIME", "2026-11-22T14:05:00Z (or +08:00, or a date), or Unix milliseconds (restore)"),
             .flag("dry-run", "only counts"),
             CommandSpec.json,
@@ -58,12 +58,12 @@ struct TokensCommand: Command {
         let label = ["Unregistered", "ExpiredToken"].contains(word) ? RemovalBrake.Cause.gone.label : word
         guard let cause = RemovalBrake.Cause.allCases.first(where: { $0.label == label }) else {
             let known = RemovalBrake.Cause.allCases.map(\.label).joined(separator: ", ")
-            throw Arguments.UsageError(message: "--cause wants one of \(known); not \"\(word)\"")
+            throw Arguments.UsageError(message: "--cause needs one of \(known); not \"\(word)\"")
         }
         let text = arguments.string("since") ?? ""
         guard let sinceMs = InstantText.milliseconds(text) else {
             throw Arguments.UsageError(
-                message: "--since wants a time like 2026-11-22T14:05:00Z, or Unix milliseconds; not \"\(text)\"")
+                message: "--since needs a time like 2026-11-22T14:05:00Z, or Unix milliseconds; not \"\(text)\"")
         }
         return Restoring(app: app, cause: cause, sinceMs: sinceMs)
     }
@@ -83,7 +83,7 @@ struct TokensCommand: Command {
                 try await store.acceptLoss()
                 Terminal.out(
                     asJSON: isJSON, json: "{\"accepted\":true}\n",
-                    text: "workers that stopped for lost tokens go on\n")
+                    text: "workers that stopped for lost tokens resume\n")
             }
             code = .done
         } catch {

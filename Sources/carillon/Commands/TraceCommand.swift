@@ -7,7 +7,7 @@ import Worker
 /// `carillon trace`: shows the recorded decisions on a user's messages.
 struct TraceCommand: Command {
     static let spec = CommandSpec(
-        name: "trace", summary: "what did happen to a user's messages: every step's verdict, every device's outcome",
+        name: "trace", summary: "the recorded decisions on a user's messages: every step, every device's outcome",
         details: """
             Reads what workers kept of the last trace.ttl_h hours: time, event, what each step said, and for each device
             the outcome with APNs' status, apns_id, badge, attempts and latency. Ids and codes only: neither texts nor

@@ -9,8 +9,8 @@ import Worker
 /// `carillon user`: shows the stored state of one user.
 struct UserCommand: Command {
     static let spec = CommandSpec(
-        name: "user", summary: "what is stored of a user: presence, settings, tokens (hashed), badge",
-        details: "exit codes: 0 done, 1 Redis is away, 64 bad usage, 78 bad configuration",
+        name: "user", summary: "the stored data of a user: presence, settings, tokens (hashed), badge",
+        details: "exit codes: 0 done, 1 Redis is down, 64 bad usage, 78 bad configuration",
         options: [
             CommandSpec.config,
             .value("app", "APP", "the app's id", required: true),

@@ -34,8 +34,8 @@ struct DemoCommandTests {
 
     @Test(
         arguments: [
-            ("", "it holds no event"), ("{}\n[1]", "no line names an app"),
-            (#"{"kind":"read","app":"im","sent_ms":1}"#, "it holds no event"),
+            ("", "it contains no event"), ("{}\n[1]", "no line names an app"),
+            (#"{"kind":"read","app":"im","sent_ms":1}"#, "it contains no event"),
             (#"{"kind":"message","app":"im"}"#, "no event has a sent_ms"),
             // What is put into the configuration of the world must mean nothing else there.
             ("{}\n{\"kind\":\"message\",\"app\":\"a: [b\",\"sent_ms\":1}", "line 2: an app's id"),

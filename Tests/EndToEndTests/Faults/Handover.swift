@@ -4,7 +4,7 @@ import Simulator
 import Support
 import Testing
 
-/// Phones that go from one user to another: nobody may get the former owner's pushes on them, whatever Redis forgets.
+/// Phones that go from one user to another: nobody may get the previous owner's pushes on them, whatever Redis forgets.
 struct Handover: Sendable {
     let name: String
     let count: Int
@@ -26,7 +26,7 @@ struct Handover: Sendable {
     func expectOwnersOnly(_ seen: Seen, at place: SourceLocation = #_sourceLocation) {
         func verdict(_ uid: String) -> String { seen.result(of: "\(uid)-m")?["verdict"]?.string ?? "none" }
         let leaked = (0..<count).filter { verdict(former($0)) != "suppressed" }
-        #expect(leaked.isEmpty, "former owners were pushed: \(leaked.prefix(5))", sourceLocation: place)
+        #expect(leaked.isEmpty, "previous owners were pushed: \(leaked.prefix(5))", sourceLocation: place)
         let missing = (0..<count).filter { verdict(owner($0)) != "accepted" }
         #expect(missing.isEmpty, "owners were not: \(missing.prefix(5))", sourceLocation: place)
         let extra = (0..<count).filter { seen.accepted(token($0)).count != 1 }

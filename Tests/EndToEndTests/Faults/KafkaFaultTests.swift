@@ -83,7 +83,7 @@ import Worker
                 let page = try await stage.page("/readyz")
                 return page.status == 200 && page.text.contains("kafka: degraded: refuses records of ")
             }
-            #expect(try stage.logText().contains("a record was refused and is sent again"))
+            #expect(try stage.logText().contains("the broker refused a record; it is sent again"))
             stage.world.broker.clearErrors(api: .produce)
             try await stage.settle()
             #expect(try await stage.look().results.count == crowd.count)

@@ -255,7 +255,7 @@ import Testing
         }
     }
 
-    /// Former owner, token and owner are mostly on three nodes, of which one forgets what it was told last.
+    /// Previous owner, token and owner are mostly on three nodes, of which one forgets what it was told last.
     @Test func bindsThatADeadMasterHadNotCopiedAreMadeAgain() async throws {
         try await with { stage, cluster in
             let phones = Handover(name: "uncopied", count: 120)

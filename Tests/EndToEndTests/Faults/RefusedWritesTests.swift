@@ -6,7 +6,7 @@ import Support
 import Testing
 import Worker
 
-/// A Redis that answers and takes no writes: pushes go without a badge, and once it takes them the number is exact.
+/// A Redis that answers and refuses writes: pushes go without a badge, and once it takes them the number is exact.
 @Suite struct RefusedWritesTests {
     @Test func aFullRedisIsReadFromAndCountsLater() async throws {
         try await Stage.with { stage in
@@ -50,7 +50,7 @@ import Worker
         // A replica is left once a second, for a moment without a connection.
         try await until("/readyz tells of it") {
             let page = try await stage.page("/readyz")
-            return page.status == 503 && page.text.contains("Redis takes no writes: \(code)")
+            return page.status == 503 && page.text.contains("Redis refuses writes: \(code)")
         }
         try await until("what is owed came back from the broker") {
             let status = try JSONTree(parsing: Array(try await stage.page("/statusz").text.utf8))
@@ -69,7 +69,7 @@ import Worker
         try await until("/readyz is well again") { try await stage.page("/readyz").status == 200 }
     }
 
-    /// Redis takes writes again, and the claim that is owed lies with the broker still: nothing in Redis tells of what ended.
+    /// Redis accepts writes again, and the claim that is owed lies with the broker still: nothing in Redis tells of what ended.
     @Test func aRepeatBeforeTheOwedClaimIsPaidPushesNothing() async throws {
         try await Stage.with { stage in
             try await stage.play(state: [.bind("f9")])

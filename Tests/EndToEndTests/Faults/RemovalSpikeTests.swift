@@ -19,7 +19,8 @@ import Testing
             var seen = try await stage.play(events: users.map { .message("\($0)-1", to: [$0]) })
             #expect(seen.results.filter { $0["reason"]?.string == "BadDeviceToken" }.count == 40)
             #expect(seen.feedback.count == 9, "the tenth is a spike")
-            let note = "app im production: degraded: dead tokens are kept, too many by one cause: BadDeviceToken"
+            let note =
+                "app im production: degraded: removal of dead tokens is stopped, too many by one cause: BadDeviceToken"
             var page = try await stage.page("/readyz")
             #expect(page.status == 200 && page.text.contains("\(note)\n"))
             #expect(try await stage.page("/statusz").text.contains(#""cause":"BadDeviceToken""#))

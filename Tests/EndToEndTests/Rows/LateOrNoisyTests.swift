@@ -118,7 +118,7 @@ extension Rows {
                 try await until("an APNs that is unavailable is told") {
                     let page = try await ready()
                     return page.status == 503
-                        && page.text.contains("app im production: down: APNs says that it is unavailable")
+                        && page.text.contains("app im production: down: APNs reports that it is unavailable")
                 }
                 try await until("every partition's window is full") {
                     await worker.status().shards.allSatisfy { $0.pausedPartitions == 4 }

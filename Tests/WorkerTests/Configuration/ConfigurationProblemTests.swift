@@ -76,7 +76,7 @@ struct ConfigurationProblemTests {
         Row(
             yaml: "redis: {}\nkafka:\n  brokerz: x\n",
             problem: "f:3: unknown key \"brokerz\" (did you mean \"brokers\"?)"),
-        Row(yaml: "kafka:\n  brokers: a\n  brokers: b\n", problem: "f:3: key \"brokers\" stands twice"),
+        Row(yaml: "kafka:\n  brokers: a\n  brokers: b\n", problem: "f:3: key \"brokers\" is repeated"),
         Row(yaml: "kafka:\n  brokers: [a]\n", problem: "f:2: kafka.brokers must be text"),
         Row(
             yaml: "kafka:\n  topics:\n    events: a b\n",
@@ -162,7 +162,7 @@ struct ConfigurationProblemTests {
         app("limits: {connections: 0}", "apps[0].limits.connections must be a whole number from 1 to 256"),
         app("proxy: proxy.example.com:3128", "apps[0].proxy must be http://host:port"),
         app("proxy: http://proxy.example.com", "apps[0].proxy must be http://host:port"),
-        app("proxy_password_file: x", "apps[0].proxy_password_file says nothing without proxy"),
+        app("proxy_password_file: x", "apps[0].proxy_password_file has no effect without proxy"),
         app("limits: {unknown_tries: 11}", "apps[0].limits.unknown_tries must be a whole number from 0 to 10"),
         app(
             "limits: {suspects: {silent_d: -1}}",
@@ -199,14 +199,14 @@ struct ConfigurationProblemTests {
         Row(
             yaml: good.replacing("key_file: k.p8, ", with: "certificate_file: c, ")
                 .replacing("team_id: DEF123GHIJ", with: "password_file: p"),
-            problem: "f:6: apps[0].credentials.key_id says nothing beside certificate_file"),
+            problem: "f:6: apps[0].credentials.key_id has no effect with certificate_file"),
     ]
 
     static let others: [Row] = [
         top("results: some", "results must be one of all, failures, none"),
         top(
             "http: {hosts: ['a:80']}",
-            "http.hosts must hold names alone, such as carillon.internal, without scheme and port"),
+            "http.hosts must contain names such as carillon.internal, without scheme and port"),
         top("http: {token_file: /dev/null}", "/dev/null: empty"),
         top(
             "waivers: [plain]",

@@ -281,7 +281,7 @@ struct ExplainerTests {
         #expect(step.number == 15 && step.input.contains("5.0 s") && step.outcome.contains("is merged"))
         let forced = try #require(
             try await world.explain(message(push: #"{"content":"x","force":{"mode":"all"}}"#)).first)
-        #expect(forced.steps.first { $0.name == "coalescing" }?.outcome == "goes at once: forced")
+        #expect(forced.steps.first { $0.name == "coalescing" }?.outcome == "sent at once: forced")
         await world.end()
     }
 
@@ -424,7 +424,8 @@ struct ExplainerTests {
         let pushed = try #require(
             try await world.explain(message(push: #"{"content":"x","strategy":4}"#)).first)
         #expect(pushed.route == .apns && pushed.verdict == "accepted")
-        #expect(pushed.steps.last?.outcome.hasSuffix("a copy by long connection with pushed true, alert false") == true)
+        #expect(
+            pushed.steps.last?.outcome.hasSuffix("a copy by long connection with pushed true and alert false") == true)
         let told = try await world.explain(message(push: #"{"content":"x","strategy":4,"aps":{"big":"\#(large)"}}"#))
         #expect(told.map { "\($0.route) \($0.verdict) \($0.reason)" } == ["connection suppressed payload_too_large"])
         #expect(told.first?.payload == nil)
@@ -479,7 +480,7 @@ struct ExplainerTests {
         for (strategy, isTold) in [(1, false), (4, true)] {
             let told = try await world.explain(message(push: #"{"content":"x","strategy":\#(strategy)}"#))
             #expect(told.map { "\($0.device ?? "-") \($0.verdict)" } == ["phone duplicate"])
-            let copy = "a copy by long connection with pushed true, alert false"
+            let copy = "a copy by long connection with pushed true and alert false"
             #expect((told.first?.steps.last?.outcome == copy) == isTold)
         }
         await world.end()

@@ -19,11 +19,12 @@ import Testing
             #expect(page.components(separatedBy: "id=\"\(id)\"").count == 2, "\(id)")
         }
         for words in [
-            "<h1>Carillon</h1>", "not ready", "takes no writes: im",
+            "<h1>Carillon</h1>", "not ready", "refuses writes: im",
             "im0: 12 pushes accepted, 3 opened",
-            "dead tokens are kept, too many by im", "a changed one is not in use", "in 3 days", "im: 1234 records",
+            "removal of dead tokens is stopped, too many by im", "a changed one is not in use", "in 3 days",
+            "im: 1234 records",
             "p50 now", "0 of 1 shards are connected", "paused", ">5<span class=\"unit\"> a second</span>",
-            "commands wait for Redis; reading rests", "direct</th>", "librdkafka", "<label for=\"ask-user\">",
+            "commands wait for Redis; reading stops", "direct</th>", "librdkafka", "<label for=\"ask-user\">",
         ] {
             #expect(page.contains(words), "\(words)")
         }
@@ -94,7 +95,7 @@ import Testing
 
     @Test func eachNodeOfAClusterHasItsRatesAndOneServerHasNone() throws {
         var facts = PageWorld.facts("im")
-        #expect(!StatusPage(facts).markup.html.contains("sent on or put off"))
+        #expect(!StatusPage(facts).markup.html.contains("redirected or deferred"))
         var shard = try #require(facts.snapshot.shards.first)
         shard.redisPlaces = [RedisPlace(place: "redis://a:1/0", node: "a:1", isReady: true)]
         facts.snapshot = ProcessSnapshot(shards: [shard])
@@ -109,7 +110,7 @@ import Testing
         }
         facts.view = FleetView([look(2, moved: 741)], after: [look(1, moved: 5)], wallSeconds: 0)
         let page = StatusPage(facts).markup.html
-        #expect(page.contains("sent on or put off/s") && page.contains(">736<"))
+        #expect(page.contains("redirected or deferred/s") && page.contains(">736<"))
     }
 
     @Test func aStartingWorkerHasAPageToo() {

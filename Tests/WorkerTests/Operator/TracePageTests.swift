@@ -91,7 +91,7 @@ import Testing
         }
         #expect(late == "Redis did not answer in time")
         await test.run { _ in
-            let busy = "another question is being answered: ask again in a moment"
+            let busy = "another question is in progress: ask again in a moment"
             #expect(bench.told == [busy])
             #expect(bench.ask() == false && bench.told == [busy, busy])
             // Its answer reaches nobody, and frees the place.

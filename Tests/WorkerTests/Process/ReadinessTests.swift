@@ -139,7 +139,7 @@ import Testing
     @Test func oneAppsTroubleIsDegradedAndTheProcessStaysReady() {
         let ways: [((inout ShardStatus.Client) -> Void, String)] = [
             (Self.refused, "APNs refuses the credential: InvalidProviderToken"),
-            (Self.unavailable, "APNs says that it is unavailable"), (Self.unconnected, "no connection to APNs"),
+            (Self.unavailable, "APNs reports that it is unavailable"), (Self.unconnected, "no connection to APNs"),
         ]
         for (change, why) in ways {
             let snapshot = ProcessSnapshot(shards: [Self.shard([Self.client("im"), Self.client("guest", change)])])
@@ -157,12 +157,12 @@ import Testing
         #expect(
             away.missing == [
                 "app guest production: down: no connection to APNs",
-                "app im production: down: APNs says that it is unavailable",
+                "app im production: down: APNs reports that it is unavailable",
             ])
         let refusedToo = ProcessSnapshot(shards: [
             Self.shard([Self.client("im", Self.unavailable), Self.client("guest", Self.refused)])
         ])
-        #expect(refusedToo.missing == ["app im production: down: APNs says that it is unavailable"])
+        #expect(refusedToo.missing == ["app im production: down: APNs reports that it is unavailable"])
         let elsewhere = ProcessSnapshot(shards: [
             Self.shard([Self.client("im", Self.unconnected)]), Self.shard([Self.client("im")], index: 1),
         ])
@@ -212,8 +212,8 @@ import Testing
         }
         #expect(
             ProcessSnapshot(shards: shards).notes == [
-                "app im production: degraded: over its share of the work in hand, what comes more is parked; "
-                    + "dead tokens are kept, too many by one cause: 410"
+                "app im production: degraded: over its share of the bound; further events are parked; "
+                    + "removal of dead tokens is stopped, too many by one cause: 410"
             ])
     }
 }

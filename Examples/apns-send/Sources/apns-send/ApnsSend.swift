@@ -74,7 +74,7 @@ actor Sender {
         switch client.send(push) {
         case .taken, .held: break
         case .unfit(let fault): throw Fault("such a push cannot be accepted: \(fault)")
-        case .full, .closed: throw Fault("the client takes no push")
+        case .full, .closed: throw Fault("the client accepts no push")
         }
         // An outcome comes for every push that was taken, in a later turn of the loop.
         return await withCheckedContinuation { outcomes.waiting[push.tag] = $0 }

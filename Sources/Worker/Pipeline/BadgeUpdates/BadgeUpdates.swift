@@ -20,7 +20,7 @@ final class BadgeUpdates {
     private let recorder: Recorder
     /// By user, the update that further reads may join.
     private var joinable: [BadgeUpdate.Owner: BadgeUpdate] = [:]
-    /// Of each user the open updates after revokes.
+    /// The open updates after revokes of each user.
     private var recalls: [BadgeUpdate.Owner: [BadgeUpdate]] = [:]
     /// Tokens of devices that get a number again.
     private var newest: Set<String> = []
@@ -221,7 +221,7 @@ final class BadgeUpdates {
         case .closed: break
         case .unfit(let fault):
             shard.log.error(
-                "a badge was unfit to be sent", ["fault": .string(fault.text), "app": .string(update.app.id)])
+                "cannot send an invalid badge update", ["fault": .string(fault.text), "app": .string(update.app.id)])
             end(update, index, .rejected, NoAnswer.unfit.rawValue)
         }
     }

@@ -324,7 +324,7 @@ final class Claims {
             PushIDPrefix(app: request.app, uid: request.uid, kind: request.subject.kind, id: request.subject.id).id())
     }
 
-    /// The same of a recipient whose record stands for the mark.
+    /// The same for a recipient with a record in place of the mark.
     func rememberParked(_ record: ParkedRecord) {
         guard let uid = record.uid, RecipientJob.Flags(rawValue: record.flags).contains(.owesClaim),
             let kind = record.id.first.flatMap({ PairKind(rawValue: String($0)) })

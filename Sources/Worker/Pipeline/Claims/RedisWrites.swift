@@ -36,17 +36,17 @@ final class RedisWrites {
     func refused(_ fault: RedisFault, nowNanos: UInt64) {
         if fault.isLasting {
             return report(
-                fault, "a key of this worker's own is broken: its user's badge stands still", nowNanos: nowNanos)
+                fault, "a key of this worker is broken: the badge of its user is frozen", nowNanos: nowNanos)
         }
         refusal = Refusal(code: fault.code.name, lastNanos: nowNanos)
-        report(fault, "Redis takes no writes: pushes go without a badge until it does", nowNanos: nowNanos)
+        report(fault, "Redis refuses writes: pushes have no badge until it accepts them", nowNanos: nowNanos)
     }
 
     /// A write was accepted.
     func taken(nowNanos: UInt64) {
         guard refusal != nil else { return }
         refusal = nil
-        let text: StaticString = "Redis takes writes again"
+        let text: StaticString = "Redis accepts writes again"
         guard let suppressed = limiter.admit(Line(text, ""), nowNanos: nowNanos) else { return }
         log.info(text, ["suppressed": .int(Int(clamping: suppressed))])
     }

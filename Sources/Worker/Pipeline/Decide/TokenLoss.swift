@@ -2,12 +2,12 @@ import PushCore
 
 /// Detects users without tokens because Redis lost them. Such users are then not decided, and reading stops.
 ///
-/// Two signs are judged. The number of keys fell below half of what it had been for ten counts, over a restart of Redis or not,
-/// and of a cluster that of any node, whose keys did not turn up at others: from then on nobody ends as `no_token` before it is
-/// explained. What came in the last seconds is no sign: a failover of Redis may lose the marks of a large group that it has just
-/// taken, and no bind of before. And the share of `no_token` among the newest decisions is far above that of the hour before:
-/// then Redis is looked at first. It is explained where the server is the one it was (`run_id`) and has its keys, once they are back, or by an
-/// operator. A machine without clock and server; one per shard.
+/// There are two signs. First, the number of keys fell below half of its value of ten counts, with or without a restart of Redis;
+/// in a cluster the number of any node, unless the keys moved to other nodes. From then on no user ends as `no_token` until the
+/// loss is explained. Keys of the last seconds do not count: a failover may lose the marks of a large group that Redis has just
+/// stored, but no older bind. Second, the share of `no_token` among the newest decisions is far above that of the hour before:
+/// then the worker inspects Redis first. The loss is explained if the server is the same (`run_id`) and has its keys, if the keys
+/// are back, or if an operator accepts it. A machine without clock and server; one per shard.
 struct TokenLoss {
     /// The action for a recipient without a token.
     enum Answer: Equatable {

@@ -76,7 +76,7 @@ final class Digests {
     func didFailDue(_ fault: RedisFault) {
         guard fault.isLasting else { return }
         shard.writes.report(
-            fault, "a queue of digests cannot be read: its users are told nothing", nowNanos: shard.nowNanos)
+            fault, "a queue of digests cannot be read: its users get no digest", nowNanos: shard.nowNanos)
     }
 
     /// - Parameter count: nil if Redis could not answer; it returns at the end of the lease.

@@ -43,7 +43,7 @@ extension Reason {
 }
 
 extension Verdict {
-    /// Of what ends for this reason before it is sent.
+    /// For pushes that end for this reason before they are sent.
     init(ofEnd reason: Reason) { self = reason == .expired ? .expired : .suppressed }
 }
 

@@ -81,7 +81,7 @@ extension Dispatcher {
         case .unfit(let fault):
             // Our own mistake, so it is logged.
             shard.log.error(
-                "a push was unfit to be sent", ["fault": .string(fault.text), "app": .string(job.event.app.id)])
+                "cannot send an invalid push", ["fault": .string(fault.text), "app": .string(job.event.app.id)])
             if case .payloadTooLarge = fault {
                 end(job, index, .suppressed, Reason.payloadTooLarge.rawValue)
                 leaveToConnection(job, index, .payloadTooLarge)
@@ -112,8 +112,8 @@ extension Dispatcher {
         }
     }
 
-    /// Devices whose connection did not acknowledge, or that waited, and that no later round had a way to: one record each,
-    /// unless the recipient has one record without device.
+    /// Writes one record for each device that did not acknowledge or that waited, and that no later round could reach, unless
+    /// the recipient has one record without device.
     func recordLeftBehind(_ job: RecipientJob, _ verdict: Verdict, _ reason: Reason) {
         if job.suspects.isEmpty && !job.flags.contains(.replaced) { return }
         if !job.flags.isDisjoint(with: [.recordedLeftBehind, .recordedWithoutDevice]) { return }

@@ -152,7 +152,7 @@ extension Dispatcher {
         guard isFirst else { return }
         app.metrics.brake(cause.label, isEngaged: true)
         shard.log.error(
-            "so many tokens are dead for one cause that none is removed: is the topic, environment or key right?",
+            "token removal stopped: too many dead tokens of one cause; check topic, environment and key",
             ["app": .string(app.id), "cause": .string(cause.label)])
     }
 
@@ -163,7 +163,7 @@ extension Dispatcher {
             for cause in app.brake.release(nowMs: nowMs) {
                 app.metrics.brake(cause.label, isEngaged: false)
                 shard.log.warning(
-                    "dead tokens are removed again", ["app": .string(app.id), "cause": .string(cause.label)])
+                    "token removal resumed", ["app": .string(app.id), "cause": .string(cause.label)])
             }
         }
     }

@@ -202,7 +202,7 @@ extension Dispatcher {
         // A digest comes again at the end of its lease.
         guard event.digest == nil else { return event.isHandedBack = true }
         if let work = event.parked, work.record.uid != nil, work.isHandedBack { return event.isHandedBack = true }
-        // Without a mark only the topic can say what was done since the record was written.
+        // Without a mark only the topic shows the work done since the record was written.
         guard let work = event.parked, work.record.uid != nil, !owesClaim else {
             job.machine.recordSent()
             return parking.park(record, tag: job.tag(.park))

@@ -14,7 +14,7 @@ final class Dispatcher {
     let recorded = Tray<RecipientJob>()
     /// Recipients with devices that wait to be parked and are now first.
     let mayBeParked = Tray<WorkRef>()
-    /// Recipients whose recall lowered a badge that their devices must get.
+    /// Recipients of a recall that lowered a badge; their devices must get the number.
     let lowered = Tray<RecipientJob>()
     /// Devices that got the lowered number with the revoke's alert.
     let toldByAlert = Tray<ToldBadge>()
@@ -274,7 +274,7 @@ final class Dispatcher {
         job.flags.contains(.resumed) ? candidate.claim?.acceptedDevices ?? [] : []
     }
 
-    /// What an earlier try or an earlier round did for the devices of the recipient.
+    /// The results of an earlier try or round for the devices of the recipient.
     private func earlierDevices(_ job: RecipientJob, _ candidate: Candidate) -> EarlierDevices {
         var earlier = EarlierDevices()
         let isResumed = job.flags.contains(.resumed)

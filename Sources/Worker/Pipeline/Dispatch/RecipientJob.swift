@@ -18,7 +18,7 @@ final class RecipientJob {
     var devices: [DeviceWork] = []
     /// The settings for its pushes, from the last round.
     var settings = UserSettings()
-    /// Only if an SMS may be requested: the tokens whose language and content key its text uses.
+    /// Only if an SMS may be requested: the tokens that give the language and content key of its text.
     var smsTokens: [BoundToken] = []
     /// Connections without a timely ack.
     var suspects: [Suspect] = []
@@ -126,7 +126,7 @@ final class RecipientJob {
         static let keptWhileParked: Flags = [
             .recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge, .reached,
         ]
-        /// With `owesClaim` the record stands for a mark that Redis did not take.
+        /// With `owesClaim` the record replaces a mark that Redis refused.
         static let writtenWhileParked = keptWhileParked.union(.owesClaim)
     }
 
@@ -209,7 +209,7 @@ final class RecipientJob {
         ClaimRequest(app: event.app.id, uid: uid, event.subject, counted: isCounted, nowMs: nowMs)
     }
 
-    /// What a claim says of the alert, for the worker and for `explain`.
+    /// The reply of a claim about the alert, for the worker and for `explain`.
     func note(_ claim: ClaimReply, isFirst: Bool) {
         if claim.lowered { flags.insert(.loweredBadge) }
         if claim.adds { flags.insert(.addsToBadge) }

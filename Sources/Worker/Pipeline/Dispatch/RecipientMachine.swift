@@ -76,7 +76,7 @@ struct RecipientMachine: Equatable {
         return true
     }
 
-    // MARK: What is open
+    // MARK: Open work
 
     mutating func opened(devices: Int) { openDevices += Int32(truncatingIfNeeded: devices) }
 

@@ -94,13 +94,13 @@ struct Audience {
         }
     }
 
-    /// The group whose members are scanned; nil for none.
+    /// The group to scan for members; nil for none.
     var group: String? { if case .group(let group) = pages?.source { group } else { nil } }
 
-    /// The Live Activity whose users are read; nil for none.
+    /// The Live Activity to read users of; nil for none.
     var activity: String? { if case .activity(let activity) = pages?.source { activity } else { nil } }
 
-    /// The tokens whose owners are the next page; nil: the audience is no list of tokens.
+    /// The tokens of the next page of owners; nil if the audience is not a list of tokens.
     var tokenPage: ArraySlice<String>? {
         guard let pages, case .tokens(let tokens) = pages.source else { return nil }
         return tokens.dropFirst(pages.tokensRead).prefix(Self.tokensPerPage)

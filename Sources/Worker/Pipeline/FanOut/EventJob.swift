@@ -199,7 +199,7 @@ final class EventJob {
         var targets: [DeliveryTarget]
     }
 
-    /// The partition of the events topic whose window the event takes a place of; nil: it came by another topic.
+    /// The partition of the events topic that has the event in its window; nil for another topic.
     var windowPartition: Int32? { parked == nil && chunkPart == nil ? origin?.partition.partition : nil }
 
     /// Returns whether its record came from one of these.
@@ -215,7 +215,7 @@ final class EventJob {
     /// The broker has all its deliveries.
     var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }
 
-    // MARK: What the event says, whatever its kind
+    // MARK: Fields of every kind of event
 
     var sentMs: Int64 { subject.sentMs }
     /// Unix ms.
@@ -237,7 +237,7 @@ final class EventJob {
     /// Its recipients are decided many at a time.
     var hasManyRecipients: Bool { audience.isMany }
 
-    /// A message whose members may have been marked in a common key: here, by an earlier try, or by another worker.
+    /// A message that may have marks in a common key: from this try, an earlier one, or another worker.
     var readsTogether: Bool { subject.kind == .message && digest == nil && (hasManyRecipients || parked != nil) }
 
     /// Its members may be marked in a common key. Not those of a chunk, because one key would contain a giant group's.

@@ -361,7 +361,8 @@ final class FanOut {
     func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
         guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
         guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
-        shard.writes.report(fault, "a group's members cannot be read: nobody is told", nowNanos: shard.nowNanos)
+        shard.writes.report(
+            fault, "the members of a group cannot be read: nobody gets the message", nowNanos: shard.nowNanos)
         event.fanOutPhase = .ready
         startForNobody(event, .noToken)
     }

@@ -209,10 +209,10 @@ final class Intake {
         case .poll: break
         case .pauseAndPoll:
             applyPauses()
-            shard.log.warning("intake is paused: the work in hand is at its bound")
+            shard.log.warning("intake paused: a bound is reached")
         case .resumeAndPoll:
             applyPauses()
-            shard.log.info("intake goes on")
+            shard.log.info("intake resumed")
         }
         watcher?.resume()
         poll(hasRoom: hasRoom)
@@ -305,7 +305,7 @@ final class Intake {
         restartedTopics.filter { $0.value > shard.nowNanos }.keys.sorted().map { consumer.topics[$0] }
     }
 
-    /// A new epoch of the partition: records of the earlier one that are in work end as usual, and settle nothing here.
+    /// A new epoch of the partition: unfinished records of the earlier one end as usual, and settle nothing here.
     private func restart(_ partition: TopicPartition, due: Int64, at offset: Int64) {
         withLedger(of: partition) { $0.assign(partition) }
         fullPartitions.remove(partition)
@@ -475,13 +475,13 @@ extension Intake: KafkaConsumerDelegate {
             return .event(event, raw: event.mayBeRefused ? Array(value) : [])
         case .chunks:
             guard let chunk = ChunkRecord(value) else {
-                throw BadRecord(.unknownKind, "no chunk of a group of this version")
+                throw BadRecord(.unknownKind, "not a group chunk of this version")
             }
             return .chunk(chunk, try shard.read(event: chunk.raw, chunk.source))
         case .parked:
             if let parked = ParkedRecord(value) { return .parked(parked) }
             guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
-                throw BadRecord(.unknownKind, "no parked record of this version")
+                throw BadRecord(.unknownKind, "not a parked record of this version")
             }
             return .owed(owed)
         }
@@ -572,7 +572,7 @@ extension Intake: KafkaConsumerDelegate {
         case .fatal(let error):
             shard.metrics.kafka.failed(error)
             shard.log.error(
-                "the Kafka client is dead for good", ["error": .string(error.name), "text": .string(error.text)])
+                "the Kafka client failed permanently", ["error": .string(error.name), "text": .string(error.text)])
             owner?.intakeDidMeetFatalError(self)
         case .closed:
             owner?.intakeDidClose(self)

@@ -34,7 +34,7 @@ final class Candidate {
     var lostTokens: [Int] = []
     /// Devices that acknowledged a delivery; nil if not asked.
     var acknowledged: [String]?
-    /// Of the event's Live Activity.
+    /// The state of the event's Live Activity.
     var activity = ActivityState()
     var decision: Decision?
     var claim: ClaimReply?

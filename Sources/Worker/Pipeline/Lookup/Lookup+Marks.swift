@@ -41,7 +41,7 @@ extension Lookup {
         answered(job, failed: false)
     }
 
-    // MARK: The event's key tells of several members
+    // MARK: One key with the marks of several members
 
     private func gatherTogether(_ job: RecipientJob) {
         if let first = openTogether.first, first.event !== job.event { sendTogether() }

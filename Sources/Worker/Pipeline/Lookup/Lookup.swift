@@ -398,7 +398,7 @@ extension ShardContext {
     /// A permanent fault of another system's key: it counts as absent. Other faults are retried.
     func countsAsAbsent(_ fault: RedisFault) -> Bool {
         guard fault.isLasting else { return false }
-        writes.report(fault, "a key of others cannot be read, and counts as absent", nowNanos: nowNanos)
+        writes.report(fault, "an unreadable key of another system counts as absent", nowNanos: nowNanos)
         return true
     }
 

@@ -1,9 +1,9 @@
 import PushCore
 
-/// Keys whose reply was over the limit a moment ago. Each reading of one keeps Redis and the connection busy as long as
-/// thousands of others would, so for a minute it is not read again, and then once at a time.
+/// Keys with a recent reply over the limit. One read of such a key keeps Redis and the connection busy as long as thousands of
+/// others, so it is not read for a minute, and then once at a time.
 struct OversizedKeys {
-    /// The hash of (app, user, kind of read). After a collision two would count as too large together.
+    /// The hash of (app, user, kind of read). After a collision two keys count as too large together.
     typealias Key = UInt64
 
     private static let forgetNanos: UInt64 = 60_000_000_000

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How many events of each conversation the process has in hand, where several apps share it.
+/// The number of unfinished events per conversation in this process, if it serves several apps.
 ///
 /// An event that is parked for its app's share comes back to some shard of some worker, and must not overtake an earlier one
 /// of its conversation. A shard of the same process looks here. From any thread, without locks. Two conversations may share

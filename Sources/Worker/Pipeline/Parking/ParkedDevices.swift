@@ -31,8 +31,8 @@ final class ParkedDevices {
         notes[key] = Note(atNanos: nowNanos, dueMs: max(dueMs, notes[key]?.dueMs ?? .min))
     }
 
-    /// When what is parked of it is due, on the steady clock; nil: nothing was parked since the recipient was read, and nothing before
-    /// him waits to be.
+    /// The time on the steady clock at which the device's parked pushes are due; nil if none was parked since the recipient was
+    /// read and none of an earlier recipient is about to be parked.
     func dueMs(_ key: UInt64, before job: RecipientJob) -> Int64? {
         if let note = notes[key], note.atNanos >= job.readNanos { return note.dueMs }
         return hasWaiting(key, before: job.order) ? notes[key]?.dueMs ?? 0 : nil

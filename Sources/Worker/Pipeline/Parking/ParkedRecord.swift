@@ -26,7 +26,7 @@ struct ParkedRecord: Sendable, Equatable {
     var id: String
     /// With `uid` nil or with `process`, the conversation.
     var conversation = ""
-    /// The process that had an earlier event of the conversation in hand and parked this one; nil: none was in hand.
+    /// The process that parked this event because an earlier one of the conversation was unfinished; nil if none was.
     var process: String?
     /// The APNs client with the problem that it waits for, as `AppContext.Client.name`; nil for other causes.
     var client: String?

@@ -24,7 +24,7 @@ final class Parking {
     private var moves: UInt64 = 0
     private let mark = UInt64.random(in: 0 ... .max)
 
-    /// A record without the broker's acknowledgement, whose offset is settled then.
+    /// A record without the broker's acknowledgement; its offset is settled then.
     private final class Pending {
         let intake: Intake
         let place: RecordPlace

@@ -132,7 +132,7 @@ struct OutTopics {
     init(_ names: Configuration.Topics, producers: OutProducers) throws(StartFault) {
         func topic(_ name: String, _ role: OutProducers.Role) throws(StartFault) -> OutTopic {
             guard let topic = producers.topic(name, by: role) else {
-                throw StartFault("\"\(name)\" is no name for a topic")
+                throw StartFault("\"\(name)\" is not a topic name")
             }
             return topic
         }

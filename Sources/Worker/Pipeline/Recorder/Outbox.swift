@@ -122,7 +122,7 @@ final class Outbox {
         if refusals.count < Self.refusalsMax || refusals[topic] != nil {
             refusals[topic] = (error.name, loop.nowNanos)
         }
-        warn(.refused(code: error.code), "a record was refused and is sent again", topic, error: error.name)
+        warn(.refused(code: error.code), "the broker refused a record; it is sent again", topic, error: error.name)
     }
 
     private func noteSending() {
@@ -197,7 +197,7 @@ final class Outbox {
         metrics.failures.add()
         guard let record = report.failedRecord, let topic = producers.known(record.topic, by: role) else {
             log.error(
-                "a record was given up: the broker can never take it",
+                "gave up a record that the broker will never accept",
                 ["topic": .string(report.failedRecord?.topic ?? ""), "error": .string(error.name)])
             return didSettle(report.opaque)
         }
@@ -235,7 +235,7 @@ final class Outbox {
         }
         metrics.replacements.add()
         log.error(
-            "a Kafka producer died for good and was replaced: what it had not acknowledged is sent again",
+            "replaced a failed Kafka producer; its unacknowledged records are sent again",
             [
                 "producer": .string(role.rawValue), "error": .string(cause?.name ?? ""),
                 "text": .string(cause?.text ?? ""), "records": .int(old.pendingCount),
@@ -246,7 +246,7 @@ final class Outbox {
     private func fail(_ role: OutProducers.Role, _ why: String) {
         hasFailed = true
         log.error(
-            "a dead Kafka producer could not be replaced", ["producer": .string(role.rawValue), "why": .string(why)])
+            "cannot replace the failed Kafka producer", ["producer": .string(role.rawValue), "why": .string(why)])
         didFail()
     }
 
@@ -302,8 +302,8 @@ final class Outbox {
         warn(
             isCut ? .cut : .givenUp,
             isCut
-                ? "a dead letter goes without its bytes: they are over the topic's max.message.bytes"
-                : "a record was given up: it is over the topic's max.message.bytes",
+                ? "a dead letter is written without its bytes: they exceed the topic's max.message.bytes"
+                : "gave up a record that exceeds the topic's max.message.bytes",
             producers.name(of: record.topic), bytes: record.value?.count ?? 0)
         guard isCut else { return didGiveUp(record.tag) }
         var record = record
@@ -335,6 +335,6 @@ struct OutboxMetrics {
             "carillon_record_failures_total", help: "Records that a broker refused; all but oversized are resent.")
         replacements = registry.counter(
             "carillon_kafka_producer_replacements_total",
-            help: "Producers that died for good and were made anew; their records were sent again.")
+            help: "Failed producers that were replaced; their records were sent again.")
     }
 }

@@ -7,7 +7,7 @@ import Telemetry
 
 /// The output of each recipient: results, deliveries, feedback, SMS, traces, and finally the mark in Redis.
 ///
-/// Recipients whose last record the broker has are in `acknowledged`; those with a written mark in `marked`.
+/// Recipients with an acknowledged last record are in `acknowledged`; recipients with a written mark are in `marked`.
 final class Recorder {
     let acknowledged = Tray<RecipientJob>()
     let marked = Tray<RecipientJob>()

@@ -24,7 +24,7 @@ struct AppInHand {
 
     /// Further events are parked.
     ///
-    /// - Parameter partition: of the events topic, whose window the app shares with the others.
+    /// - Parameter partition: a partition of the events topic; its apps share one window.
     func isFull(_ limits: PipelineLimits, partition: Int32) -> Bool {
         guard limits.isShared else { return false }
         return isOver(ofPartition[partition] ?? 0, limits) || isOverShare(limits)

@@ -18,7 +18,7 @@ struct CellState: Equatable {
     init(bits: UInt32) { self.bits = bits }
 
     private static let nobody: UInt32 = 31
-    /// Left by several shards, or by one whose number does not fit.
+    /// Left by several shards, or by one with a number that does not fit.
     private static let several: UInt32 = 30
     /// A shard that leaves a cell this long after another shard is the only one that is remembered. Longer than any
     /// wait for a claim.

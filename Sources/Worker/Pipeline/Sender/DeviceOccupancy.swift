@@ -95,7 +95,7 @@ final class DeviceOccupancy: @unchecked Sendable {
     /// Cells that are not free; scans the whole table.
     var takenCount: Int { (0..<count).reduce(0) { $0 + (isTaken(Cell($1)) ? 1 : 0) } }
 
-    // MARK: Who is told
+    // MARK: Notification of the next push
 
     /// From now on the shard is notified, on its loop, of awaited cells that were left.
     func join(shard: Int, loop: Loop, didVacate: @escaping @Sendable ([Cell]) -> Void) {

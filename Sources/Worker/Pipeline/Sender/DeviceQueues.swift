@@ -50,7 +50,7 @@ struct DeviceQueues<Item> {
     func isBusyHere(_ key: Key) -> Bool { queues[key] != nil }
 
     /// Whether the device may show a number that was read after this time: another shard has pushed it since, or a push
-    /// before this one was checked since. For the push whose turn it is.
+    /// before this one was checked since. For the push in turn.
     func mayShowNumber(_ key: Key, readSince nanos: UInt64) -> Bool {
         if let occupancy, occupancy.wasLeft(occupancy.cell(of: key), byOtherThan: shard, since: nanos) { return true }
         // Usually nothing was checked recently, and the device is not looked up.

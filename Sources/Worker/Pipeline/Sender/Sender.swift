@@ -62,7 +62,7 @@ final class Sender {
         queues.close()
     }
 
-    /// Pushes that wait for streams, without those of apps over their share, whose further events are parked.
+    /// Pushes that wait for streams, without those of apps over their share; their further events are parked.
     var pushesAhead: Int {
         var count = 0
         for app in apps where app.inHand.blockedNanos == nil { count += app.pushesAhead }
@@ -210,7 +210,7 @@ final class Sender {
 
     // MARK: Making and sending
 
-    /// Makes the push of a device whose turn has come and gives it to the APNs client, or checks it first.
+    /// Makes the push of the next device in turn and gives it to the APNs client, or checks it first.
     func make(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), device.device < job.devices.count,
             job.devices[device.device].machine.phase == .due, let token = job.devices[device.device].token
@@ -278,7 +278,7 @@ final class Sender {
         }
     }
 
-    /// Several times a second while Redis takes no writes: pushes that wait for a stream or for `limits.rate` do not keep their
+    /// Several times a second while Redis refuses writes: pushes that wait for a stream or for `limits.rate` do not keep their
     /// event open, where others of it may be accepted.
     func parkUnclaimed() {
         for app in apps {

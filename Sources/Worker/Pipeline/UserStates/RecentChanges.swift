@@ -50,7 +50,7 @@ struct RecentChanges<Change> {
         changes.removeFirst(gone)
     }
 
-    /// Removes the changes whose keys another process now serves.
+    /// Removes the changes of keys that another process now serves.
     ///
     /// - Parameter generation: the present process of a change's keys.
     mutating func takeMoved(_ generation: (Change) -> UInt32) -> [Change] {

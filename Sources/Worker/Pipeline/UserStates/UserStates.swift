@@ -12,7 +12,7 @@ import Telemetry
 final class UserStates {
     let done = Tray<ChangeJob>()
     let lowered = Tray<ChangeJob>()
-    /// Bad by what is stored, on their way to the dead-letter topic.
+    /// Records that are bad because of stored state, on their way to the dead-letter topic.
     let refused = Tray<(ChangeJob, RejectedRecord)>()
     private let shard: ShardContext
     private let results: (outbox: Outbox, topic: OutTopic)?
@@ -300,7 +300,7 @@ extension UserStates {
         let moved = recent.takeMoved { generation(of: $0.task) }
         guard !moved.isEmpty, !isHandedBack else { return }
         shard.log.info(
-            "another Redis process serves users: their newest changes are made once more",
+            "another Redis process serves users: repeating their newest changes",
             ["changes": .int(moved.count)])
         waiting += moved
         makeAgain()
@@ -353,7 +353,7 @@ extension UserStates {
         switch task.state.change {
         case .openReport, .arrivedReport: return
         case .bind(let binding):
-            // Their copies are under other keys, and once they are gone nothing shows whose they were.
+            // Their copies are under other keys, and once they are gone nothing shows their user.
             let unbinding = UserState.Unbinding(
                 device: binding.device, token: binding.token.hex, version: binding.version)
             kept += job.formerOwners.filter { $0 != task.state.uid }.map { former in

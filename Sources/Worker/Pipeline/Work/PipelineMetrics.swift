@@ -62,22 +62,22 @@ final class PipelineMetrics {
             registry.gauge("carillon_" + name, help: help, combine: combine)
         }
         recordsConsumed = counter("events_consumed_total", "Records read from the input topics.")
-        recordsSettled = counter("events_settled_total", "Records whose every outcome is recorded.")
+        recordsSettled = counter("events_settled_total", "Records with every outcome recorded.")
         settledBefore = counter(
-            "events_settled_before_total", "Records read again and skipped: an earlier owner had settled them.")
+            "events_settled_before_total", "Records read again and skipped because an earlier owner had settled them.")
         self.registry = registry
         duplicates = counter("duplicates_suppressed_total", "Recipients finished by an earlier delivery of the event.")
         outbox = OutboxMetrics(registry)
-        redisRetries = counter("redis_step_retries_total", "Steps taken again because Redis did not answer.")
+        redisRetries = counter("redis_step_retries_total", "Steps repeated because Redis did not answer.")
         unclaimed = counter(
             "redis_unclaimed_total", "Recipients decided while Redis took no writes: pushed without a badge.")
         parked = counter(
-            "redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until it takes them.")
-        parkedWork = counter("parked_total", "Records written to carillon.parked for work that is put off.")
+            "redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until Redis accepts them.")
+        parkedWork = counter("parked_total", "Records written to carillon.parked for deferred work.")
         chunks = counter("chunks_total", "Chunks of large groups written to carillon.chunks.")
-        chunksSettled = counter("chunks_settled_total", "Chunks of large groups whose every outcome is recorded.")
+        chunksSettled = counter("chunks_settled_total", "Chunks of large groups with every outcome recorded.")
         parkedSettled = counter(
-            "parked_settled_total", "Records of carillon.parked that ended: worked on, paid, or written again.")
+            "parked_settled_total", "Records of carillon.parked that ended: processed, paid or written again.")
         rebalances = counter("kafka_rebalances_total", "Revocations of partitions.")
         assignmentsLost = counter("kafka_assignment_lost_total", "Partitions lost without notice.")
         partitionRestarts = counter(
@@ -88,14 +88,14 @@ final class PipelineMetrics {
         assignedPartitions = gauge("kafka_assigned_partitions", "Partitions of this process.")
         redisKeys = gauge("redis_keys", "Keys of the database at the last look.", .max)
         tokenLoss = gauge(
-            "token_loss", "1: Redis seems to have lost its tokens, and nobody ends as no_token.", .max)
+            "token_loss", "1: Redis seems to have lost its tokens; no user ends as no_token.", .max)
         olderData = gauge(
             "redis_older_data",
             "1: Redis has older data than before, and user state since then is being applied again.", .max)
         rollbacks = counter("redis_rollbacks_total", "How often this shard saw Redis return with older data.")
         replayed = counter("state_replayed_total", "Records of user state applied again after Redis had older data.")
-        pausedPartitions = gauge("kafka_paused_partitions", "Partitions not being read for want of room.")
-        pendingEvents = gauge("pending_events", "Records read whose offsets are not settled.")
+        pausedPartitions = gauge("kafka_paused_partitions", "Partitions paused because a bound is reached.")
+        pendingEvents = gauge("pending_events", "Records read with unsettled offsets.")
         pendingRecipients = gauge("pending_recipients", "Recipients in work.")
         waitingForDevice = gauge("device_lane_waiting", "Pushes that wait for another of the same device.")
         oldestUnsettled = gauge("watermark_age_seconds", "Age of the oldest unsettled record.", .max)
@@ -176,7 +176,7 @@ final class AppMetrics {
         ackTimeouts = registry.counter(
             "carillon_delivery_ack_timeouts_total", help: "Deliveries without an ack in time.", labels: labels)
         coalesced = registry.counter(
-            "carillon_coalesced_total", help: "Messages to a device that a later push told of.", labels: labels)
+            "carillon_coalesced_total", help: "Messages to a device that a later push summed up.", labels: labels)
         arrivals = registry.counter(
             "carillon_arrived_reports_total", help: "Pushes that reached their device, first report of each.",
             labels: labels)
@@ -229,7 +229,7 @@ final class AppMetrics {
         let gauge =
             brakes[cause]
             ?? registry.gauge(
-                "carillon_token_removal_brake", help: "1: tokens dead of this cause are kept.",
+                "carillon_token_removal_brake", help: "1: dead tokens of this cause are not removed.",
                 labels: [("app", app), ("reason", cause)], combine: .max)
         brakes[cause] = gauge
         gauge.set(isEngaged ? 1 : 0)
@@ -256,9 +256,9 @@ final class AppMetrics {
         name: "carillon_tokens_invalidated_total", help: "Tokens removed because of APNs' answer.", label: "reason")
     private static let kept = Family(
         name: "carillon_token_removals_withheld_total",
-        help: "Dead tokens that were kept because too many died of one cause.", label: "reason")
+        help: "Dead tokens not removed because too many died of one cause.", label: "reason")
     private static let changed = Family(
-        name: "carillon_user_state_total", help: "Records of user state by what became of them.", label: "outcome")
+        name: "carillon_user_state_total", help: "Records of user state by outcome.", label: "outcome")
 
     private func count(
         _ counters: inout [String: Counter], _ value: String, _ family: Family, by amount: UInt64 = 1

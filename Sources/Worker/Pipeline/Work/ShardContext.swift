@@ -77,7 +77,7 @@ final class ShardContext {
     func noteRefusedTogether(_ fault: RedisFault) {
         guard fault.code == .crossSlot, asksTogether else { return }
         asksTogether = false
-        log.info("Redis takes no keys of several users in one call: claims go one by one")
+        log.info("Redis refuses keys of several users in one call: claims are sent one by one")
     }
 
     /// Redis' keys have been with the same processes for a while. Otherwise data that a process had not replicated when
@@ -218,8 +218,8 @@ struct PipelineLimits {
     /// Offsets that a commit can name as settled (`SettledOffsets`): so far apart may unsettled records be where several apps share a
     /// partition.
     static let sharedSpan = 20_000
-    /// Parked records that the broker does not have yet, above which no records are read. They are unsettled: where several apps share a
-    /// partition they must not fill its window, whose pause lasts seconds.
+    /// Maximum of parked records without the broker's acknowledgement; above it no records are read. They are unsettled: if several
+    /// apps share a partition, they must not fill its window, because a pause of a partition lasts seconds.
     var parkedPendingMax: Int { isShared ? min(4_096, max(16, window.records / 10)) : 4_096 }
     /// The unsettled records of a partition that several apps share out: without parked records on their way to the broker and one poll,
     /// below the point at which reading pauses.

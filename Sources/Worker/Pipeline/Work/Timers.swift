@@ -49,7 +49,7 @@ enum DueItem {
     case hold(WorkRef)
     /// The end of a burst's window.
     case burst(BurstTable<WorkRef>.Key, window: UInt32)
-    /// A device's turn whose check before sending Redis could not answer.
+    /// A device's turn without an answer of Redis to the check before sending.
     case retryCheck(DeviceRef)
     /// The app's rate allows the next push.
     case pace(AppContext)

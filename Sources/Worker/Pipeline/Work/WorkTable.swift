@@ -49,7 +49,7 @@ final class WorkTable {
     private func enterConversation(of event: EventJob) {
         let key = ConversationKey(event.app.id, event.conversationID)
         conversations?[key, default: 0] += 1
-        // What came back from the topic is in the order of its line there.
+        // Records from the topic are in the order of the topic.
         if event.parked == nil { ofProcess.add(1, to: key.hash) }
         if let partition = event.windowPartition { event.app.inHand.ofPartition[partition, default: 0] += 1 }
     }

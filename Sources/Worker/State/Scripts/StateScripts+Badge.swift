@@ -8,7 +8,7 @@ extension StateScripts {
     /// asked whether an earlier try counted; `a` counted and added to the ledger by plain commands just now; 2 the mark's seconds;
     /// 3 field of the conversation; 4 ledger member; 5 sent; 6 seq or empty; 7 now; of a revoke also 8 `x` (decrease) or
     /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 digest of the target's id; 12 `1`
-    /// where a lower badge is told to devices.
+    /// if devices get a lower badge.
     ///
     /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
     /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge is still to be sent; 64 the message adds 1, by

@@ -1,16 +1,16 @@
 import Redis
 
-/// A bind crosses slots: the token's owner entry first, then the users. The token is removed from the former owners
+/// A bind crosses slots: the token's owner entry first, then the users. The token is removed from the previous owners
 /// before the new one gets it; also from a user who unbound it or whose token was removed, because that may have been
 /// interrupted before the copy was deleted. A copy that remains or comes late has a version without known owners
 /// (`KnownOwners`), so the owner is read, and the push is refused. An interrupted bind is completed when the record is
-/// read again. So a push may be lost, but none reaches a former owner once the bind is applied.
+/// read again. So a push may be lost, but none reaches a previous owner once the bind is applied.
 ///
-/// Owner record: `1 <version> <b|u|d> <length of uid> <uid><former owners, each as length:uid>`; `u`: unbound, `d`:
+/// Owner record: `1 <version> <b|u|d> <length of uid> <uid><previous owners, each as length:uid>`; `u`: unbound, `d`:
 /// removed because of APNs' answer.
 extension StateScripts {
     /// KEYS owner, early unbinds. ARGV 1 version; 2 uid. Answer: `{0 stale | 1 owner | 2 was unbound before it came,
-    /// former owners…}`.
+    /// previous owners…}`.
     static let bindOwner = RedisScript(
         """
         #!lua
@@ -43,7 +43,7 @@ extension StateScripts {
         return answer
         """)
 
-    /// Removes the former owners once their copies are deleted, and reports whether the token still belongs to this
+    /// Removes the previous owners once their copies are deleted, and reports whether the token still belongs to this
     /// user.
     ///
     /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 bound, 0 not bound (any more).
