@@ -80,7 +80,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 kind="stat",
                 width=12,
                 thresholds=BAD,
-                description="What keeps pushes of an app, or reading, from going on.",
+                description="Conditions that stop the pushes of an app, or reading.",
             ),
             Panel(
                 "Oldest unsettled record",
@@ -93,7 +93,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 [(rate("carillon_backpressure_seconds_total", "cause"), "{{cause}}")],
                 "percentunit",
                 stacked=True,
-                description="Share of time for which a bound held work back, over all shards.",
+                description="Share of time in which a limit delayed work, over all shards.",
             ),
             Panel(
                 "From Kafka to APNs' acceptance",
@@ -126,7 +126,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 stacked=True,
             ),
             Panel(
-                "In hand",
+                "Open work",
                 [
                     (f"sum(carillon_pending_events{{{OF}}})", "records"),
                     (f"sum(carillon_pending_recipients{{{OF}}})", "recipients"),
@@ -134,7 +134,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 ],
             ),
             Panel(
-                "Put off",
+                "Parked",
                 [
                     (f"sum(rate(carillon_parked_total{{{OF}}}[{RATE}]))", "to carillon.parked"),
                     (f"sum(rate(carillon_parked_settled_total{{{OF}}}[{RATE}]))", "back from it"),
@@ -162,10 +162,10 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 stacked=True,
             ),
             Panel(
-                "Told twice, or together",
+                "Duplicates and merged alerts",
                 [
                     (f"sum(rate(carillon_duplicates_suppressed_total{{{OF}}}[{RATE}]))", "finished before"),
-                    (rate("carillon_coalesced_total", "app"), "{{app}} told by a later push"),
+                    (rate("carillon_coalesced_total", "app"), "{{app}} included in a later push"),
                 ],
                 "ops",
             ),
@@ -178,7 +178,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 "Lag",
                 [(most("carillon_kafka_lag_seconds", "topic"), "{{topic}}")],
                 "s",
-                description="What scaling follows.",
+                description="Scaling follows this value.",
             ),
             Panel("Lag, records", [(total("carillon_kafka_lag_records", "topic"), "{{topic}}")]),
             Panel(
@@ -194,13 +194,13 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 [
                     (f"sum(increase(carillon_kafka_rebalances_total{{{OF}}}[{RATE}]))", "revocations"),
                     (f"sum(increase(carillon_kafka_assignment_lost_total{{{OF}}}[{RATE}]))", "lost without notice"),
-                    (f"sum(increase(carillon_kafka_partition_restarts_total{{{OF}}}[{RATE}]))", "began again"),
+                    (f"sum(increase(carillon_kafka_partition_restarts_total{{{OF}}}[{RATE}]))", "new epochs"),
                 ],
             ),
             Panel(
-                "What must not be",
+                "Must stay zero",
                 [
-                    (f"sum(increase(carillon_kafka_gap_records_total{{{OF}}}[{RATE}]))", "records passed over"),
+                    (f"sum(increase(carillon_kafka_gap_records_total{{{OF}}}[{RATE}]))", "records lost"),
                     (f"sum(increase(carillon_record_failures_total{{{OF}}}[{RATE}]))", "records refused"),
                     (
                         f"sum(increase(carillon_kafka_producer_replacements_total{{{OF}}}[{RATE}]))",
@@ -280,10 +280,10 @@ ROWS: list[tuple[str, list[Panel]]] = [
         "Limiter, retries, breakers",
         [
             Panel(
-                "Pushes that may be in flight",
+                "Limit of pushes in flight",
                 [(total("carillon_concurrency_limit", APP), NAMED_APP)],
             ),
-            Panel("Steps back", [(rate("carillon_limiter_decreases_total", APP), NAMED_APP)], "ops"),
+            Panel("Limiter decreases", [(rate("carillon_limiter_decreases_total", APP), NAMED_APP)], "ops"),
             Panel(
                 "Breakers",
                 [(most("carillon_breaker_state", f"{APP}, scope"), f"{NAMED_APP} {{{{scope}}}}")],
@@ -296,7 +296,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 [(total("carillon_retry_budget_tokens", "app, env, lane"), "{{app}} {{env}} {{lane}}")],
             ),
             Panel(
-                "Sent again, or put off for want of budget",
+                "Sent again, or delayed by the budget",
                 [
                     (rate("carillon_ambiguous_resends_total", "app"), "{{app}} first try may have arrived"),
                     (rate("carillon_retries_denied_total", "app"), "{{app}} budget empty"),
@@ -325,7 +325,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 "ops",
             ),
             Panel(
-                "Without writes",
+                "Refuses writes",
                 [
                     (f"sum(rate(carillon_redis_unclaimed_total{{{OF}}}[{RATE}]))", "pushed without a badge"),
                     (f"sum(rate(carillon_redis_owed_claims_total{{{OF}}}[{RATE}]))", "claims owed"),
@@ -337,12 +337,12 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 "Cluster: time to reply by node, 99 %",
                 [(quantile(0.99, "carillon_redis_command_seconds", "node", ',node!=""'), "{{node}}")],
                 "s",
-                description="Of a Redis Cluster only, as the next two.",
+                description="For a Redis Cluster only; also the next two panels.",
             ),
             Panel(
                 "Cluster: waiting for a reply by node",
                 [(total("carillon_redis_pipeline_depth", "node", ',node!=""'), "{{node}}")],
-                description="One node far above the others: it is slow, or has the busiest users.",
+                description="A node far above the others is slow, or has the busiest users.",
             ),
             Panel(
                 "Cluster: errors and redirects by node",
@@ -386,7 +386,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 "Weak links",
                 [(f"carillon_weak_links{{{OF}}}", "{{instance}} {{link}}: {{waiver}}")],
                 kind="table",
-                description="Links in clear or without proof of the peer that an operator has allowed.",
+                description="Links in clear or without proof of the peer, allowed by a waiver.",
             ),
         ],
     ),

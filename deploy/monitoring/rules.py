@@ -1,6 +1,6 @@
-"""Every recording rule and alert: the one source of carillon.rules.yaml, of the PrometheusRule and of the drill's rules.
+"""Every recording rule and alert: the source of carillon.rules.yaml, of the PrometheusRule and of the drill's rules.
 
-Expressions use what a worker exports now (metrics.txt) and are summed over workers, so that they hold for one and for many.
+Expressions use the worker's present metrics (metrics.txt), summed over workers, so they are valid for one and for many.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Rule = dict[str, Any]
 
 @dataclass(frozen=True)
 class Objective:
-    """A share of good events that is promised over 28 days."""
+    """The promised share of good events over 28 days."""
 
     name: str
-    # Share of bad ones that is allowed.
+    # Allowed share of bad events.
     budget: float
-    # Shares of bad events within a window, and how many events there were; None: time itself is counted.
+    # Share of bad events within a window, and number of events; None: time itself is counted.
     bad: str
     total: str | None
     what: str
@@ -34,10 +34,10 @@ class Objective:
 @dataclass(frozen=True)
 class Alert:
     name: str
-    # page: somebody gets up; ticket: within the working day.
+    # page: now; ticket: within the working day.
     severity: str
     expr: str
-    # How long it must hold; empty: at once.
+    # How long the condition must last; empty: fires at once.
     holds: str
     summary: str
     description: str
@@ -48,12 +48,12 @@ class Alert:
 
 
 def gained(series: str, window: str) -> str:
-    """By how much a counter rose within the window, series that began in it included: `increase` does not see their first."""
+    """Increase of a counter within the window, also of a series that began in it (`increase` misses its first value)."""
     return f"(increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) or 0 * {series})"
 
 
 def _sum(series: str) -> str:
-    """Of all workers; 0 where none has counted one yet."""
+    """Sum over all workers; 0 before the first count."""
     return f"(sum by ({BY}) {gained(series, 'WINDOW')} or 0 * sum by ({BY}) (carillon_events_settled_total))"
 
 
@@ -87,12 +87,12 @@ OBJECTIVES = [
     ),
 ]
 
-# How much faster than evenly the budget is spent, over which two windows, and who is told.
+# Speed of spending the budget (1: evenly), the two windows, and the severity.
 BURNS = [(14.4, "1h", "5m", "page"), (6, "6h", "30m", "page"), (1, "3d", "6h", "ticket")]
 
 
 def came_up(series: str, window: str) -> str:
-    """A counter rose within the window; also one whose first event made its series, which `increase` does not see."""
+    """A counter rose within the window, or its series began in it, which `increase` does not see."""
     return f"increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) > 0"
 
 
@@ -122,8 +122,8 @@ def burn_rules(terms: Terms) -> list[Rule]:
             if objective.total is not None:
                 expr += f" and {objective.total.replace('WINDOW', terms.d(long))} >= {terms.n(100)}"
             description = (
-                f"Of the last {long}, {{{{ $value | humanizePercentage }}}} was {objective.what}; "
-                f"{objective.budget:.1%} is promised. At this speed the budget of 28 days lasts {28 / factor:.1f} days."
+                f"In the last {long}, {{{{ $value | humanizePercentage }}}} was {objective.what}; "
+                f"{objective.budget:.1%} is allowed. At this speed the budget of 28 days lasts {28 / factor:.1f} days."
             )
             rules.append(
                 _rule(Alert(name, severity, expr, "", f"{objective.what}: {factor:g} times the budget", description))
@@ -133,7 +133,7 @@ def burn_rules(terms: Terms) -> list[Rule]:
 
 
 def recorded(terms: Terms) -> list[Rule]:
-    """What scaling, alerts and the dashboard have in common."""
+    """Rules that scaling, alerts and the dashboard share."""
     return [
         {"record": "carillon:lag_records", "expr": f"sum by ({BY}) (carillon_kafka_lag_records)"},
         {"record": "carillon:lag_seconds", "expr": f"max by ({BY}) (carillon_kafka_lag_seconds)"},
@@ -158,7 +158,7 @@ def process_alerts(terms: Terms) -> list[Alert]:
             f"absent(up{{{JOB}}} == 1)",
             d("2m"),
             "No worker answers Prometheus",
-            "Nobody is known to read im.events. Records wait in Kafka; nothing is lost before its retention.",
+            "No known worker reads im.events. Records wait in Kafka; nothing is lost before its retention ends.",
         ),
         Alert(
             "CarillonDown",
@@ -166,23 +166,23 @@ def process_alerts(terms: Terms) -> list[Alert]:
             f"up{{{JOB}}} == 0",
             d("5m"),
             "{{ $labels.instance }} does not answer Prometheus",
-            "Its partitions go to the others once its session is over.",
+            "Its partitions move to the other workers when its session ends.",
         ),
         Alert(
             "CarillonCredentialExpiry",
             "ticket",
             f"carillon_credential_expiry_timestamp_seconds - time() < {14 * DAY_S}",
             "",
-            "The certificate {{ $labels.credential }} of {{ $labels.app }} ends in {{ $value | humanizeDuration }}",
-            "After its end APNs refuses every push of the app. A renewed file takes over without a restart.",
+            "The certificate {{ $labels.credential }} of {{ $labels.app }} expires in {{ $value | humanizeDuration }}",
+            "After that APNs refuses every push of the app. A renewed file takes over without a restart.",
         ),
         Alert(
             "CarillonCredentialExpiring",
             "page",
             f"carillon_credential_expiry_timestamp_seconds - time() < {2 * DAY_S}",
             "",
-            "The certificate {{ $labels.credential }} of {{ $labels.app }} ends in {{ $value | humanizeDuration }}",
-            "After its end APNs refuses every push of the app. A renewed file takes over without a restart.",
+            "The certificate {{ $labels.credential }} of {{ $labels.app }} expires in {{ $value | humanizeDuration }}",
+            "After that APNs refuses every push of the app. A renewed file takes over without a restart.",
         ),
         Alert(
             "CarillonCredentialRefused",
@@ -190,15 +190,15 @@ def process_alerts(terms: Terms) -> list[Alert]:
             "carillon_credential_replacement_refused == 1",
             "",
             "{{ $labels.instance }} does not use the changed credential {{ $labels.credential }} of {{ $labels.app }}",
-            "The old one stays in use. /readyz and the log say why.",
+            "The old one stays in use. /readyz and the log have the cause.",
         ),
         Alert(
             "CarillonReloadRefused",
             "ticket",
             f'increase(carillon_config_reloads_total{{result="refused"}}[{d("15m")}]) > 0',
             "",
-            "{{ $labels.instance }} could not take over a changed configuration",
-            "The one before stays in effect. The log says why.",
+            "{{ $labels.instance }} could not apply a changed configuration",
+            "The old one stays in effect. The log has the cause.",
         ),
         Alert(
             "CarillonDeadLetters",
@@ -206,7 +206,7 @@ def process_alerts(terms: Terms) -> list[Alert]:
             came_up("carillon_dlq_records_total", d("15m")),
             "",
             "Records go to the dead-letter topic: {{ $labels.reason }}",
-            "Their header carillon-error says what is wrong and where. Most often a producer changed.",
+            "Their header carillon-error has the error and its place. Usually a producer changed.",
         ),
         Alert(
             "CarillonLogLost",
@@ -214,15 +214,15 @@ def process_alerts(terms: Terms) -> list[Alert]:
             came_up("carillon_log_lines_dropped_total", d("10m")),
             "",
             "{{ $labels.instance }} cannot write its log",
-            "The disk is full, or what reads standard error stands still. The worker goes on.",
+            "The disk is full, or the reader of standard error stopped. The worker continues.",
         ),
         Alert(
             "CarillonSeriesBudget",
             "ticket",
             "carillon_metrics_series > 0.9 * 3000 or carillon_metrics_series_refused_total > 0",
             d("5m"),
-            "{{ $labels.instance }} has nearly as many time series as it shows at most (3000), or more",
-            "What comes beyond is counted and not shown: other alerts may be blind.",
+            "{{ $labels.instance }} is near or over its limit of 3000 time series",
+            "Values beyond the limit are counted and not shown: other alerts may miss them.",
         ),
         Alert(
             "CarillonDescriptorsLow",
@@ -230,7 +230,7 @@ def process_alerts(terms: Terms) -> list[Alert]:
             f"process_open_fds{{{JOB}}} / process_max_fds{{{JOB}}} > 0.8",
             d("10m"),
             "{{ $labels.instance }} has {{ $value | humanizePercentage }} of its file descriptors open",
-            "The last ones are kept for Redis, Kafka and APNs; operators are refused first.",
+            "The last ones are reserved for Redis, Kafka and APNs; operators are refused first.",
         ),
     ]
 
@@ -244,7 +244,7 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
             f"increase(carillon_kafka_gap_records_total[{d('10m')}]) > 0",
             "",
             '{{ $labels.instance }} passed over offsets: {{ $value | printf "%.0f" }} records',
-            "Kafka's retention took them before they were read. They are lost here.",
+            "Kafka's retention deleted them before they were read. They are lost here.",
         ),
         Alert(
             "CarillonWatermarkStuck",
@@ -252,15 +252,15 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
             f"carillon_watermark_age_seconds > {s(120):g} and carillon_pending_events > 0",
             d("1m"),
             "{{ $labels.instance }}: the oldest unsettled record waits for {{ $value | humanizeDuration }}",
-            "No offset behind it is committed. Coalescing (coalesce.window_s) may hold a record as long as its window.",
+            "No offset behind it is committed. Coalescing (coalesce.window_s) can hold a record for its window.",
         ),
         Alert(
             "CarillonLagGrowing",
             "ticket",
             f"carillon:lag_seconds > {s(60):g} and deriv(carillon:lag_seconds[{d('10m')}]) > 0",
             d("5m"),
-            "The oldest record that waits in Kafka is {{ $value | humanizeDuration }} old, and ages",
-            "More comes in than goes out.",
+            "The oldest record waiting in Kafka is {{ $value | humanizeDuration }} old, and its age grows",
+            "More records arrive than the workers handle.",
         ),
         Alert(
             "CarillonNoAssignment",
@@ -277,7 +277,7 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
             f"[{d('15m')}:{d('1m')}]) > 0.65",
             "",
             "The consumer group was rebalancing in {{ $value | humanizePercentage }} of the last 15 minutes",
-            "Each time partitions stand still, and what is not in flight begins again. A rollout is shorter than that.",
+            "Each rebalance stops partitions, and work that is not in flight starts again. A rollout takes less time.",
         ),
         Alert(
             "CarillonCommitsFailing",
@@ -286,15 +286,15 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
             f' > ignoring (result) increase(carillon_kafka_commits_total{{result="ok"}}[{d("10m")}])',
             "",
             "{{ $labels.instance }}: most commits of offsets fail",
-            "What is settled would be read again after a restart; finished work is told by its mark and not repeated.",
+            "Settled records would be read again after a restart; marks prevent repeats.",
         ),
         Alert(
             "CarillonRecordsRefused",
             "ticket",
             f"increase(carillon_record_failures_total[{d('10m')}]) > 0",
             "",
-            "{{ $labels.instance }}: Kafka refuses records that are written",
-            "Outcomes are sent again until they are taken; until then their events are not settled.",
+            "{{ $labels.instance }}: Kafka refuses the worker's records",
+            "Outcomes are sent again until Kafka accepts them; until then their events are not settled.",
         ),
     ]
 
@@ -321,7 +321,7 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             'carillon_breaker_state{scope="endpoint"} > 0',
             d("2m"),
             f"APNs reports that it is unavailable, for {where}",
-            "Its pushes wait in carillon.parked and go when one that asks is accepted. Other apps go on.",
+            "Its pushes wait in carillon.parked until APNs accepts a test push. Other apps continue.",
         ),
         Alert(
             "CarillonApnsUnreachable",
@@ -329,8 +329,8 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             f'sum by ({of}) (carillon_apns_connections{{state="ready"}}) == 0'
             f" and sum by ({of}) (increase(carillon_apns_connect_failures_total[{d('5m')}])) > 0",
             d("2m"),
-            f"No connection to APNs can be made for {where}",
-            "Its pushes wait in carillon.parked and go when a connection is there. Other apps go on.",
+            f"No connection to APNs is possible for {where}",
+            "Its pushes wait in carillon.parked until a connection is open. Other apps continue.",
         ),
         Alert(
             "CarillonAuthRejected",
@@ -346,7 +346,7 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             f"{asked} >= {n(20)} unless {yes} > 0",
             d("2m"),
             f"APNs has answered and accepted no push of {where} for five minutes",
-            "None of many: key, topic, environment, or what APNs says in `reason` of the results.",
+            "Check key, topic, environment, and APNs' `reason` in the results.",
         ),
         Alert(
             "CarillonMisconfigured",
@@ -354,7 +354,7 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             came_up("carillon_apns_alarms_total", d("15m")),
             "",
             f"APNs rejects pushes of {where}: {{{{ $labels.reason }}}}",
-            "The cause is configuration or program, not a device.",
+            "The cause is the configuration or the program, not a device.",
         ),
         Alert(
             "CarillonDeadConnections",
@@ -362,7 +362,7 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             f"increase(carillon_apns_dead_connections_total[{d('10m')}]) > 3",
             "",
             f"Connections to APNs stop answering: {where}",
-            "Each is replaced; what was in flight on it is sent again. A firewall that forgets connections does this.",
+            "Each is replaced, and its pushes in flight are sent again. Possible cause: a firewall that forgets connections.",
         ),
         Alert(
             "CarillonGoawayStorm",
@@ -386,24 +386,24 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             "ticket",
             f"increase(carillon_retries_denied_total[{d('5m')}]) > 0",
             d("5m"),
-            f"More of the pushes of {where} want another try than may have one",
-            "They wait. APNs answers 429 or 5xx to many.",
+            f"More pushes of {where} need another try than the budget allows",
+            "They wait. APNs answers 429 or 5xx to many pushes.",
         ),
         Alert(
             "CarillonMassInvalidation",
             "page",
             f"{dead} / {tried} > 0.05 and {dead} >= {n(50)}",
             "",
-            "APNs called {{ $value | humanizePercentage }} of the tokens of {{ $labels.app }} dead that were tried",
-            "A wrong environment, topic or key looks like this. `carillon tokens restore` brings back what was removed.",
+            "APNs called {{ $value | humanizePercentage }} of the tried tokens of {{ $labels.app }} dead",
+            "Usual cause: a wrong environment, topic or key. `carillon tokens restore` restores removed tokens.",
         ),
         Alert(
             "CarillonRemovalBrake",
             "page",
             "carillon_token_removal_brake == 1",
             "",
-            "So many tokens of {{ $labels.app }} die of {{ $labels.reason }} that they are kept",
-            "A spike of dead tokens is most often a wrong topic, environment or key.",
+            "Too many tokens of {{ $labels.app }} are dead by {{ $labels.reason }}: the brake keeps them",
+            "Usual cause of a spike: a wrong topic, environment or key.",
         ),
     ]
 
@@ -416,23 +416,23 @@ def redis_alerts(terms: Terms) -> list[Alert]:
             "page",
             'carillon_ready{part="redis"} == 0',
             d("1m"),
-            "{{ $labels.instance }} cannot work with Redis",
-            "It is away, refuses login or right, takes no writes, or lost its tokens: /readyz says which.",
+            "{{ $labels.instance }} cannot use Redis",
+            "It is away, refuses the login or a command, refuses writes, or lost its tokens: /readyz has the cause.",
         ),
         Alert(
             "CarillonRedisDegraded",
             "ticket",
             "carillon:redis_command_seconds:p99 > 0.1",
             d("5m"),
-            "Redis' slowest hundredth takes {{ $value | humanizeDuration }}",
-            "Every push waits for it three times (reading, claim and mark).",
+            "The slowest percent of Redis' replies takes {{ $value | humanizeDuration }}",
+            "Every push waits for Redis three times (reads, claim and mark).",
         ),
         Alert(
             "CarillonRedisRefusesWrites",
             "page",
             f"increase(carillon_redis_unclaimed_total[{d('5m')}]) > 0",
             "",
-            "{{ $labels.instance }}: Redis answers and takes no writes",
+            "{{ $labels.instance }}: Redis answers and refuses writes",
             "Pushes go without a badge and their claims are owed in carillon.parked. Binds, reads and acks wait.",
         ),
         Alert(
@@ -441,7 +441,7 @@ def redis_alerts(terms: Terms) -> list[Alert]:
             "carillon_token_loss == 1",
             "",
             "Redis seems to have lost its tokens",
-            "Reading has stopped, so that nobody ends as no_token who has one. Bring the keys back, or accept the loss.",
+            "Reading has stopped, so that no user with a lost token ends as no_token. Restore the keys, or accept the loss.",
         ),
         Alert(
             "CarillonRedisOlderData",
