@@ -224,7 +224,8 @@ public final class RedisClient {
             metrics.count(.notConnected)
             throw RedisFault(.notConnected)
         }
-        guard connection.pipeline.count < limits.pipelineMax,
+        // The connection's own checks come on top of the limit.
+        guard connection.pipeline.count < limits.pipelineMax &+ limits.pipelineMax / RedisConnection.checkEvery,
             connection.link.pendingOutputBytes < limits.outputBytesMax
         else {
             metrics.count(.overloaded)

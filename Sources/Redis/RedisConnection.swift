@@ -31,15 +31,15 @@ final class RedisConnection: LinkOwner {
     /// An error reply showed that this connection is unusable. It ends after the available replies are delivered.
     private var endingFault: RedisFault?
     private let replyBytesMax: Int
-    /// When bytes came last, monotonic.
+    /// Monotonic time of the last received bytes.
     private var receivedNanos: UInt64 = 0
     /// Commands since the last check.
     private var uncheckedCount = 0
     private var lastCheck: UInt32 = 0
-    /// An extra reply would give each later command the answer to another one. After so many commands a check asks for a number
-    /// that no other reply has. It costs under a hundredth of Redis' work.
-    private static let checkEvery = 128
-    /// A large reply may take so many times the time of a command, while bytes arrive.
+    /// Commands between two checks. An extra reply would give each later command the answer to another one, so a check asks for a
+    /// number that no other reply has. It costs less than a hundredth of the work of Redis.
+    static let checkEvery = 128
+    /// Factor of a command's timeout for a large reply, while bytes arrive.
     private static let patience: UInt64 = 10
 
     init(

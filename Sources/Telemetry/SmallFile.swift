@@ -56,7 +56,7 @@ public enum SmallFile {
         guard fstat(fd, &facts) == 0 else { return .failure(SecretFault(why: reason())) }
         guard facts.st_mode & S_IFMT == S_IFREG else {
             return .failure(
-                SecretFault(why: facts.st_mode & S_IFMT == S_IFDIR ? "Is a directory" : "is no regular file"))
+                SecretFault(why: facts.st_mode & S_IFMT == S_IFDIR ? "Is a directory" : "is not a regular file"))
         }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: limit + 1, alignment: 1)
         var filled = 0

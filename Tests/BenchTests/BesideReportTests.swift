@@ -33,7 +33,7 @@ import Testing
         #expect(try Self.report([]).isWell == false, "nothing was measured")
         var short = try Self.report([(10, 10)])
         short.rounds[0].beside.isComplete = false
-        #expect(!short.isWell && short.text.contains("✗ not every message"))
+        #expect(!short.isWell && short.text.contains("✗ some messages were not pushed exactly once"))
     }
 
     @Test func severalWorkersTellTheWorst() throws {

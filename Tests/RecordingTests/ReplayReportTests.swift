@@ -61,7 +61,8 @@ import Testing
         report = Self.report()
         report.worker = nil
         report.unwatched = "no worker reads these topics"
-        #expect(report.isWell && ReplayVerdict.sentence(report) == "all is written; no worker reads these topics")
+        #expect(
+            report.isWell && ReplayVerdict.sentence(report) == "everything is written; no worker reads these topics")
     }
 
     /// No address, no script, nothing of the outside's that is not escaped; every element is closed.

@@ -256,7 +256,7 @@ struct ClusterClientTests {
         try await world.until("no fault") { $0.client.map { !RedisServers.cluster($0).faults.isEmpty } ?? false }
         try await world.until("another fault") { world in
             guard let client = world.client else { return false }
-            return RedisServers.cluster(client).faultText?.contains("is no node of a Redis Cluster") ?? false
+            return RedisServers.cluster(client).faultText?.contains("is not a node of a Redis Cluster") ?? false
         }
         await world.end()
     }

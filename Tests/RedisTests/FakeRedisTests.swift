@@ -153,8 +153,8 @@ struct FakeRedisTests {
             ("redis_version:7.0.0\r\nredis_mode:standalone\r\nrole:master", ":1", nil),
             ("redis_version:255.255.255\r\nrole:slave", ":1", nil), ("redis_version:unstable", ":1", nil),
             ("redis_mode:sentinel", "-ERR unknown command 'EVAL'", "a Sentinel answers here"),
-            ("", "-ERR Error compiling script (new function): user_script:1: no symbol '#'", "takes no scripts"),
-            ("", "-ERR unknown command 'EVAL'", "takes no scripts"),
+            ("", "-ERR Error compiling script (new function): user_script:1: no symbol '#'", "does not run scripts"),
+            ("", "-ERR unknown command 'EVAL'", "does not run scripts"),
             ("redis_version:7.0.0", "-NOPERM no", "may run no scripts"), ("", "-LOADING x", "LOADING x"),
             ("", "-NOAUTH x", "NOAUTH x"),
         ] as [(String, String, String?)])

@@ -37,7 +37,7 @@ struct SmallFileTests {
         let folder = try TemporaryFolder()
         let pipe = folder.file("pipe")
         #expect(mkfifo(pipe, 0o600) == 0)
-        let refused = SmallFile.SecretFault(why: "is no regular file")
+        let refused = SmallFile.SecretFault(why: "is not a regular file")
         for path in [pipe, "/dev/zero", "/dev/null"] {
             #expect(SmallFile.read(path) == .unreadable(refused.why), "\(path)")
             #expect(

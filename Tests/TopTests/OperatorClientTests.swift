@@ -59,7 +59,7 @@ import Testing
 
     @Test func whatIsNoWorkerIsAwayWithItsReason() async throws {
         try await Self.serving(statusz: HTTPResponse(text: "<html>")) { address async throws in
-            #expect(Self.why(try #require(OperatorClient(address)).look()).contains("no JSON"))
+            #expect(Self.why(try #require(OperatorClient(address)).look()).contains("not JSON"))
         }
         try await Self.serving(statusz: HTTPResponse(status: 500, text: "")) { address async throws in
             #expect(Self.why(try #require(OperatorClient(address)).look()).contains("500"))

@@ -509,7 +509,7 @@ STEPS = [
         lambda world: world.push_to("forbidden", 1),
         nothing,
     ),
-    Step("the worker stands still", [f"CarillonLatencyBurn {window}" for window in BURNS], freeze_worker, nothing),
+    Step("the worker makes no progress", [f"CarillonLatencyBurn {window}" for window in BURNS], freeze_worker, nothing),
     Step(
         "tokens die",
         ["CarillonMassInvalidation", "CarillonRemovalBrake"],

@@ -65,7 +65,7 @@ extension EventReader {
         guard let zone = try scope.string(key, bytes: Limit.word) else { return nil }
         if zone.isEmpty || zones.knows(zone) { return zone }
         let hint = zones.nearest(to: zone).map { "; the nearest name is \($0)" } ?? ""
-        throw scope.outOfRange(key, "is no time zone that this system knows\(hint)")
+        throw scope.outOfRange(key, "is not a time zone of this system\(hint)")
     }
 
     /// `22:00` as minutes of the day.

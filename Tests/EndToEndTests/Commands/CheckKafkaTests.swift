@@ -100,7 +100,7 @@ struct CheckKafkaTests {
             #expect(fails.map(\.place) == ["localhost:\(port)"])
             let text = fails.first?.text ?? ""
             #expect(text.contains("subject=/CN=kafka.example") && text.contains("hostname mismatch"), "\(text)")
-            #expect(text.contains("write the name that it is for in kafka.brokers"), "\(text)")
+            #expect(text.contains("write the certificate's name in kafka.brokers"), "\(text)")
         }
     }
 

@@ -30,7 +30,7 @@ struct CommandWorldTests {
         _ = try world.redis.command("CONFIG SET appendonly yes")
         let persisting = try CommandRun("check", "--config", path, "--probe")
         #expect(persisting.code == 0 && persisting.output.contains("all well"), "\(persisting.output)")
-        #expect(persisting.output.contains("400 BadDeviceToken: the credential is taken"))
+        #expect(persisting.output.contains("400 BadDeviceToken: the credential is accepted"))
         #expect(await world.simulator.entries.map(\.status) == [400])
         let other = world.configurationText.replacingOccurrences(
             of: "group: carillon", with: "group: carillon\n  topics: {events: not.there}")

@@ -91,7 +91,7 @@ struct DLQTests {
         #expect(one.lines.count == 1 && letter["value"]?["msg_id"]?.string == "a")
         #expect(letter["headers"]?[0]?[0]?.string == "trace" && letter["source_offset"]?.int == 1)
         let none = try await Self.run(world, "show", "--at", "0:99")
-        #expect(none.code == 1 && none.errors.contains("holds none of them"))
+        #expect(none.code == 1 && none.errors.contains("contains none of them"))
         let late = try await Self.run(world, "list", "--json", "--from", "time:\(filledMs - 45_000)")
         #expect(late.lines.count == 2, "\(late.output)")
         await world.close()

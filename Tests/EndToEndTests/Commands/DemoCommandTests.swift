@@ -63,7 +63,7 @@ struct DemoCommandTests {
         let none = try CommandRun("demo", "--world", folder.file("nowhere"))
         #expect(none.code == 64 && none.errors.contains("nowhere"))
         let both = try CommandRun("demo", "--world", file, "--events", file)
-        #expect(both.code == 64 && both.errors.contains("--events goes with a folder"))
+        #expect(both.code == 64 && both.errors.contains("--events needs a folder"))
     }
 
     /// What a printed command has to print.

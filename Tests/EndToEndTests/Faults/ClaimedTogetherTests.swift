@@ -85,7 +85,7 @@ import Worker
                 #expect(seen.outcomes(of: message) == Self.users.map { "\($0)/phone accepted ok \(number)" }.sorted())
                 #expect(seen.doubled.isEmpty)
             }
-            #expect(try stage.logText().contains("claims go one by one"))
+            #expect(try stage.logText().contains("claims are sent one by one"))
         } catch {
             await stage.close()
             throw error

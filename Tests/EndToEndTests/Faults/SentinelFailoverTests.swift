@@ -48,7 +48,7 @@ import Testing
             try await group.awaitMaster(otherThan: group.servers[0])
             try await until("/readyz is well") { try await stage.page("/readyz").status == 200 }
             try await until("the changes are made once more") {
-                try stage.logText().contains("their newest changes are made once more")
+                try stage.logText().contains("repeating their newest changes")
             }
             try await stage.writeEvents(phones.messages)
             try await stage.settle()

@@ -38,7 +38,7 @@ extension OneWorld {
                 if line.hasPrefix("#") { continue }
                 let cut = try #require(line.lastIndex(of: " "))
                 let value = try #require(Double(line[line.index(after: cut)...]), "\(line)")
-                #expect(samples.updateValue(value, forKey: String(line[..<cut])) == nil, "\(line) stands there twice")
+                #expect(samples.updateValue(value, forKey: String(line[..<cut])) == nil, "\(line) is repeated")
                 let name = line.prefix { $0 != "{" && $0 != " " }
                 #expect(name.hasPrefix("carillon_") || name.hasPrefix("process_"), "\(name)")
             }
@@ -112,7 +112,7 @@ extension OneWorld {
             }
             #expect(!found.text.contains(given) && !found.text.contains("<script>"))
             let unknown = try await stage.page("/trace?app=im&user=o4&msg=o4-none")
-            #expect(unknown.text.contains("no worker has taken it up for this user"))
+            #expect(unknown.text.contains("no worker has decided it for this user"))
             let nobody = try await stage.page("/trace?app=im&user=%3Cb%3E")
             #expect(nobody.status == 200 && nobody.text.contains("no_token") && nobody.text.contains("&lt;b&gt;"))
             #expect(try await stage.page("/trace?app=none&user=o4").status == 400)
@@ -132,7 +132,7 @@ extension OneWorld {
                         push: #""title":"\#(canary)-title","content":"\#(canary)-content","payload":{"k":"\#(canary)"}"#
                     ),
                     Line(key: Array("o2".utf8), value: Array(#"{"v":1,"kind":"\#(canary)","app":"\#(canary)"}"#.utf8)),
-                    Line(key: Array("o2".utf8), value: Array("\(canary) is no JSON".utf8)),
+                    Line(key: Array("o2".utf8), value: Array("\(canary) is not JSON".utf8)),
                 ])
             let key = try stage.secretLines()
             var places = [("log", try stage.logText())]

@@ -191,7 +191,7 @@ extension OneWorld {
             let nobody = try await people("tr6")
             #expect(nobody.code == 1 && nobody.errors.contains("no event named this user"))
             let never = try await people("tr6", "--msg", "tr6-never")
-            #expect(never.code == 1 && never.errors.contains("no worker has taken it up"))
+            #expect(never.code == 1 && never.errors.contains("no worker has decided it"))
             try await stage.redis(["SET c:d3:{im:tr6}mtr6-begun c"])
             let begun = try await people("tr6", "--msg", "tr6-begun")
             #expect(begun.code == 1 && begun.errors.contains("in work"))

@@ -304,7 +304,7 @@ extension Rows {
                 try await stage.writeEvents(crowd.messages)
                 try await stage.settle()
                 let log = try stage.logText()
-                let stops = log.ranges(of: "users have no tokens, and Redis lost keys").count
+                let stops = log.ranges(of: "Redis lost keys and users have no tokens").count
                 #expect(stops == 1, "one shard stopped")
                 #expect(try await stage.page("/readyz").status == 200)
             }

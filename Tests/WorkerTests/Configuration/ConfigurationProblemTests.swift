@@ -102,7 +102,7 @@ struct ConfigurationProblemTests {
         Row(
             yaml: "redis:\n  url: [unix:///r]\n", problem: "f:2: redis.url: a node is reached by redis:// or rediss://"),
         Row(
-            yaml: "redis:\n  url: [redis://localhost/1]\n", problem: "f:2: redis.url: there is no other database than 0"
+            yaml: "redis:\n  url: [redis://localhost/1]\n", problem: "f:2: redis.url: only database 0 exists here"
         ),
         Row(
             yaml: "redis:\n  url: [rediss://a, redis://localhost]\n",
@@ -207,7 +207,7 @@ struct ConfigurationProblemTests {
         top(
             "http: {hosts: ['a:80']}",
             "http.hosts must contain names such as carillon.internal, without scheme and port"),
-        top("http: {token_file: /dev/null}", "/dev/null: empty"),
+        top("http: {token_file: /dev/null}", "/dev/null: is not a regular file"),
         top(
             "waivers: [plain]",
             "no waiver is called \"plain\"; there are plain_redis, plain_sasl, unverified_kafka, unnamed_kafka, "

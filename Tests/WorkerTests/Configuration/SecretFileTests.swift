@@ -8,7 +8,7 @@ import Testing
 struct SecretFileTests {
     @Test(
         arguments: [
-            (0o600, nil), (0o400, nil), (0o640, "its group"), (0o604, "everybody"), (0o644, "everybody"),
+            (0o600, nil), (0o400, nil), (0o640, "its group"), (0o604, "every user"), (0o644, "every user"),
             (0o620, "its group"),
         ] as [(mode_t, String?)])
     func whatOthersCanOpenIsTold(mode: mode_t, who: String?) throws {

@@ -242,13 +242,13 @@ struct BadRecordTests {
             at: #"{"device"#),
         stateRow(
             bind(#""tz":"Europe/Berlim""#),
-            "is no time zone that this system knows; the nearest name is Europe/Berlin", "$.token.tz",
+            "is not a time zone of this system; the nearest name is Europe/Berlin", "$.token.tz",
             at: "\"Europe"),
         stateRow(
             state("settings", #""dnd":{"tz":"berlin"}"#),
-            "is no time zone that this system knows; the nearest name is Europe/Berlin", "$.dnd.tz", at: "\"berlin"),
+            "is not a time zone of this system; the nearest name is Europe/Berlin", "$.dnd.tz", at: "\"berlin"),
         stateRow(
-            state("settings", #""dnd":{"tz":"Nowhere/AtAll"}"#), "is no time zone that this system knows", "$.dnd.tz",
+            state("settings", #""dnd":{"tz":"Nowhere/AtAll"}"#), "is not a time zone of this system", "$.dnd.tz",
             at: "\"Nowhere"),
         stateRow(state("settings", #""dnd":{"days":[]}"#), "is an empty list", "$.dnd.days", at: "[]"),
         stateRow(state("settings", #""dnd":{"windows":[]}"#), "is an empty list", "$.dnd.windows", at: "[]"),
