@@ -70,7 +70,7 @@ struct CommandWorldTests {
         }
         let unavailable = try probe("busy.yaml", text.replacingOccurrences(of: list, with: "com.example.busy"))
         #expect(
-            unavailable.code == 0 && unavailable.output.contains("503 ServiceUnavailable: APNs has too much to do"),
+            unavailable.code == 0 && unavailable.output.contains("503 ServiceUnavailable: APNs is busy"),
             "\(unavailable.output)")
         let key = try PrivateKey.generate().pem()
         try world.folder.write(key, to: "strange.p8")

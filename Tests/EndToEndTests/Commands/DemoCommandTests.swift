@@ -38,8 +38,8 @@ struct DemoCommandTests {
             (#"{"kind":"read","app":"im","sent_ms":1}"#, "it contains no event"),
             (#"{"kind":"message","app":"im"}"#, "no event has a sent_ms"),
             // What is put into the configuration of the world must mean nothing else there.
-            ("{}\n{\"kind\":\"message\",\"app\":\"a: [b\",\"sent_ms\":1}", "line 2: an app's id"),
-            (#"{"kind":"message","app":"-","sent_ms":1}"#, "line 1: an app's id"),
+            ("{}\n{\"kind\":\"message\",\"app\":\"a: [b\",\"sent_ms\":1}", "line 2: an app id"),
+            (#"{"kind":"message","app":"-","sent_ms":1}"#, "line 1: an app id"),
             (#"{"kind":"bind","app":"im","sent_ms":1,"uid":"u","token":{"topic":"a\n  b"}}"#, "line 1: a topic"),
             (
                 #"{"kind":"message","app":"a","sent_ms":1}"# + "\n"

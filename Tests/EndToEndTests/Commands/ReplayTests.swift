@@ -50,7 +50,7 @@ struct ReplayTests {
             #expect((worker["latency_ms"]?["written_to_outcome"]?["count"]?.int ?? 0) >= 6)
             #expect((worker["latency_ms"]?["lanes"]?["direct"]?["count"]?.int ?? 0) >= 6)
             let html = String(decoding: try readFile(page), as: UTF8.self)
-            #expect(html.contains("</html>") && html.contains("all is settled") && html.contains("<svg"))
+            #expect(html.contains("</html>") && html.contains("everything is settled") && html.contains("<svg"))
 
             // The same once more: their marks say that they are done.
             let (again, repeats) = try await Self.replay(world, ["--in", input])

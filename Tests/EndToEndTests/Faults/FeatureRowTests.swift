@@ -127,7 +127,7 @@ import Worker
                 outcome: "accepted ok 1",
                 payload: [
                     ("rc", #"{"cType":"PR","fId":"sender","oName":"RC:TxtMsg","tId":"sender","id":"m-b8","rId":"b8"}"#),
-                    ("appData", #"{"k":1}"#), ("k", "-"),
+                    ("appData", #""{\"k\":1}""#), ("k", "-"),
                 ]),
             Row(
                 row: "20", uid: "b9", type: "group", push: #""content":"x","profile":"wps","payload":{"k":1}"#,
