@@ -82,7 +82,8 @@ extension Pipeline: RedisClientDelegate {
         case .due: digests.didFailDue(fault)
         case .keyCount: didFailToCount(fault)
         case .time: didFailToAskTime(fault)
-        case .lossAccepted, .endReplay, .beatLook: break
+        case .lossAccepted: didReadAcceptance(nil)
+        case .endReplay, .beatLook: break
         case .beat: didFailToBeat(tag.ref.slot, fault)
         case .note: dispatcher.didFailNote(tag.ref, fault)
         case .push, .updatePush: break

@@ -22,8 +22,11 @@ extension Pipeline {
         }
         let answer = tokenLoss.decided(hasToken: !decision.reachesNobody, nowMs: shard.nowMs)
         if answer == .decide { return false }
-        if answer == .ask { askKeys() }
-        applyLoss()
+        if answer == .ask {
+            askKeys()
+            // An operator may have accepted the loss: the shard stops with the answer, unless it was accepted.
+            askAcceptance()
+        }
         guard stopsAtTokenLoss else { return false }
         lookup.postpone(job)
         return true
@@ -100,11 +103,9 @@ extension Pipeline {
     ///
     /// - Parameter atMs: when an operator accepted a loss, by the server's clock, Unix ms; nil: nobody did.
     func didReadAcceptance(_ atMs: Int64?) {
+        if let atMs, tokenLoss.isOpen, atMs >= keysWholeMs { tokenLoss.goOn(shard.nowMs) }
+        applyLoss()
         guard let atMs else { return }
-        if tokenLoss.isOpen, atMs >= keysWholeMs {
-            tokenLoss.goOn(shard.nowMs)
-            applyLoss()
-        }
         for (server, loss) in dataAge.losses where atMs >= loss.noticedMs {
             try? shard.store.dropLoss(server: server, loss: loss.id, tag: Tag.noteBits)
         }
