@@ -54,11 +54,18 @@ class Sentence:
 
 
 def swift_sentences(file: str, source: str) -> list[Sentence]:
-    """Comment lines and string literals, one sentence per line of source at most."""
-    found = []
+    """Comment lines, string literals and lines of multi-line literals."""
+    found, is_text = [], False
     for number, line in enumerate(source.split("\n"), 1):
         comment = re.match(r"\s*///?\s?(.*)", line)
-        texts = [comment.group(1)] if comment else re.findall(r'"((?:[^"\\]|\\.)*)"', INTERPOLATION.sub("X", line))
+        if is_text:
+            texts = [INTERPOLATION.sub("X", line.strip())]
+        elif comment:
+            texts = [comment.group(1)]
+        else:
+            texts = re.findall(r'"((?:[^"\\]|\\.)*)"', INTERPOLATION.sub("X", line))
+        if line.count('"""') == 1 and not comment:
+            is_text = not is_text
         found += [Sentence(file, number, text) for text in texts if len(text.split()) >= WORDS_MIN]
     return found
 

@@ -9,53 +9,54 @@ public struct BenchCommand: Command, Sendable {
         name: "bench",
         summary: "load on embedded parts: pushes per second, CPU per push, latency, memory",
         details: """
-            Starts a Kafka-protocol broker and the APNs simulator in this process, redis-server and a worker as processes of
-            their own, all on 127.0.0.1 with their files in a temporary folder. Binds the users by real records, then:
+            Starts a Kafka-protocol broker and the APNs simulator in this process, redis-server and a worker as their own processes,
+            all on 127.0.0.1 with files in a temporary folder. Binds the users by real records, then measures:
 
-            throughput  a backlog of --events messages, each a push to one device; from the first record to the last settled
-            h2load      where it is installed, before and after each round: the same requests to the same simulator; its CPU
-                        per request, the mean of the two, is the measure of that round; the median of the rounds is printed
-            latency     an even --rate of messages for --seconds
-            memory      APNs is away: what the worker weighs with up to --held pushes in hand
+            throughput  a backlog of --events messages, one push each, from the first record to the last settled one
+            h2load      if installed, before and after each round: the same requests to the same simulator. The mean CPU per request
+                        of both is the reference of the round; the report has the median of the rounds
+            latency     a constant --rate of messages for --seconds
+            memory      APNs is down: the memory of the worker with up to --held pushes
 
-            With --apns instead: the APNs client alone, in a process of its own, in turns with h2load, against a simulator in a
-            third process; the ratio of the medians.
+            With --apns: the APNs client alone, in its own process, in turn with h2load, against a simulator in a third process; the
+            ratio of the medians.
 
-            With --apns --disturb NAME: that client, with the limits of its library, against its bars; exit code 1 below one.
+            With --apns --disturb NAME: this client, with the limits of its library, against its bars; exit code 1 below one.
 
-            soak        RSS over --events pushes (2000000), twenty times noted, the first tenth apart: within 5 % of its mean
-            goaway      GOAWAY on all connections every 5 s for 20 s: no second, and no mean, 5 % below; beside a clean run
-            bad-tokens  every twentieth token refused, each refusal taking all streams but one: 90 % of a clean run's pace
+            soak        RSS over --events pushes (2000000), measured twenty times, without the first tenth: within 5 % of its mean
+            goaway      GOAWAY on all connections every 5 s for 20 s, compared with a clean run: no second and no mean 5 % lower
+            bad-tokens  every twentieth token refused, each refusal removes all streams but one: 90 % of the rate of a clean run
             frozen      one connection falls silent at 2000 pushes/s: every push answered within 3 s
             far         80 ms round trip, bodies of 4 KB, windows of 64 KB: the pool grows until 2000 pushes/s are reached
 
-            With --against BINARY instead: this program's worker and that of another carillon executable, such as one built from
-            an older commit, each with a broker, a redis-server and a simulator of its own. Both get the same records in the same
-            steps, at the same time, so what else runs on the machine slows both; neither gets far ahead of the other. CPU is
-            compared, not time: of each worker with the other, with its own redis-server and with its own simulator; median,
-            lowest and highest ratio of the rounds (this program / BINARY). The simulators are one program, so their ratio shows
-            the noise; most of it meets all of one side, so "worker / redis-server" scatters least. It goes with --group, --muted, --events, --users, --rounds (5), --shards, --in-flight, --results,
-            --redis-tcp, --cluster and --json. Workers start anew in each round, by turns this one or the other first.
+            With --against BINARY: this program's worker and the worker of another carillon executable, for example of an older
+            commit, each with its own broker, redis-server and simulator. Both get the same records in the same steps at the same
+            time, so other load on the machine slows both, and neither gets far ahead. The report compares CPU, not time: of each
+            worker with the other, with its own redis-server and with its own simulator; median, lowest and highest ratio of the
+            rounds (this program / BINARY). The simulators are the same program, so their ratio shows the noise. Most noise affects
+            one whole side, so "worker / redis-server" varies least. It works with --group, --muted, --events, --users, --rounds (5),
+            --shards, --in-flight, --results, --redis-tcp, --cluster and --json. Workers start again in each round, in alternating
+            order.
 
-            With --decide instead: decision and rendering alone on one thread, without servers. With --group N the throughput
-            phase writes to groups of N members. With --muted all of them are denied: the whole cost of one who gets nothing,
-            his record and his mark included. With --unsent APNs is away: the cost of a member until his push is made and
-            with the APNs client, which is what comes before sending; the sending, the outcome's record and the mark are not in.
-            The same messages go, and expire, once before: what is measured finds its memory in place. h2load runs beside both.
+            With --decide: decision and rendering alone on one thread, without servers. With --group N the throughput phase writes to
+            groups of N members. With --muted all members are denied: the whole cost of a member without a push, with record and
+            mark. With --unsent APNs is down: the cost of a member until the APNs client has its push, without sending, outcome record
+            and mark. The same messages are played and expire once before, so that the measured run finds its memory allocated. h2load
+            runs for both.
 
-            With --beside N: --rate (500) messages a second one to one for --seconds alone, then until one message to a group of N
-            members has drained beside them, --rounds (3) times: latency by lane from Kafka's timestamp to APNs' answer, as
-            the workers tell it, and what the group adds to a worker's memory. The bars: the 99th percentile of 1:1 at most
-            doubles, a worker grows by less than 64 MiB; exit code 1 where one is missed.
+            With --beside N: --rate (500) 1:1 messages per second for --seconds alone, then until one message to a group of N members
+            has drained, --rounds (3) times: latency by lane from Kafka's timestamp to APNs' answer, as the workers report it, and the
+            memory that the group adds to a worker. The bars: the 99th percentile of 1:1 at most doubles, and a worker grows by less
+            than 64 MiB; exit code 1 if one is missed.
 
-            With --stages as well it says where the 1:1 messages wait, step by step: kafka (until the record is read), start (until
-            there is room for its recipient), lookup, claim, push (the device's turn, a stream, APNs); how long the loops' turns
-            are, what has the processors and what is kept waiting for them, and the workers' CPU per push by stage.
+            With --beside and --stages the report also shows the waits of 1:1 messages by step: kafka (until the record is read), start
+            (until there is room for the recipient), lookup, claim, push (the device's turn, a stream, APNs); the length of the loops'
+            turns; the use of the processors and the waits for them; and the workers' CPU per push by stage.
 
-            With --stages it says where the time of a push goes. The worker is asked to time its stages (`run --stage-times`):
-            read (records taken, parsed, shared out), lookup, decide, claim, render, send (HTTP/2, TLS, kernel, answers), record;
-            the shards' CPU is shared out by that. redis-server's CPU is its own account per command, by the stage that sends
-            it; the rest is its protocol and the kernel. The clock costs some 2 %, so compare such runs with each other only.
+            With --stages the report shows the time of a push by stage. The worker measures its stages (`run --stage-times`): read
+            (records parsed and distributed), lookup, decide, claim, render, send (HTTP/2, TLS, kernel, answers), record; the shards'
+            CPU is divided by these times. redis-server's CPU is its own account per command, by the stage that sends the command; the
+            rest is its protocol and the kernel. The clock costs about 2 %, so compare such runs only with each other.
 
             CPU is the kernel's account of the threads (schedstat), h2load's by wait4. Use a release build.
             """,

@@ -14,17 +14,16 @@ public struct DemoCommand: Command, Sendable {
         name: "demo",
         summary: "broker, Redis, APNs simulator and worker on this machine; shows what happens to each event",
         details: """
-            Starts a Kafka-protocol broker, redis-server, the APNs simulator and a worker on free ports of 127.0.0.1, with
-            their files in a temporary folder. Writes a world (who is connected where, tokens, settings), plays its events, and
-            prints what became of each and why. Everything is ended and removed afterwards.
+            Starts a Kafka-protocol broker, redis-server, the APNs simulator and a worker on free ports of 127.0.0.1, with their files
+            in a temporary folder. Writes a world (connections, tokens, settings), plays its events, and prints each outcome with its
+            reason. At the end it stops and removes everything.
 
-            --world FOLDER  world.json, state.ndjson and events.ndjson, such as Config/demo. There the last outcome takes
-                            about eight seconds: one phone looks connected but never acknowledges.
-            --world FILE    one's own events and user state, one record a line, plain or as `record` writes them. Who is named
-                            and binds no device in the file gets a made-up one; a group's members are the users that it names.
+            --world FOLDER  world.json, state.ndjson and events.ndjson, such as Config/demo. Its last outcome takes about eight
+                            seconds: one phone looks connected but never acknowledges.
+            --world FILE    your own events and user state, one record per line, plain or from `record`. A named user without a bind
+                            in the file gets a generated device; the members of a group are the users that the file names in it.
 
-            With --keep all of it stays until ctrl-C, its configuration too, and what can be tried there is printed as commands
-            that are ready to copy.
+            With --keep everything stays until ctrl-C, also its configuration, and the command prints further commands to try.
 
             exit codes: 0 done, 1 something did not start or end, 64 bad usage
             """,

@@ -9,13 +9,13 @@ public struct TopCommand: Command, Sendable {
     public static let spec = CommandSpec(
         name: "top", summary: "the present state of workers in the terminal: rates, lag, connections, what limits them",
         details: """
-            Asks /metrics and /statusz of one or several workers, and shows the sum: events, pushes and deliveries a second,
-            what held work back and for how much of the time, lag and the oldest unsettled record, connections, breakers and
-            brakes, reasons of what did not end as an ordinary push, Redis, CPU. Rates are of the time since the look before. q
-            or ctrl-C ends it. A worker that goes away is shown as such, and comes back when it does.
+            Reads /metrics and /statusz of one or several workers and shows the sum: events, pushes and deliveries per second, the
+            bounds that delayed work and their share of the time, lag and the oldest unsettled record, connections, breakers and
+            brakes, reasons of all outcomes other than ordinary pushes, Redis, CPU. Rates are measured between two looks. q or ctrl-C
+            ends it. A worker that does not answer is shown as such until it answers again.
 
-            Where standard output is no terminal it prints each picture below the last. --once looks twice, an interval
-            apart, and prints one.
+            If standard output is not a terminal, each picture is printed below the last one. --once looks twice, an interval apart,
+            and prints one picture.
 
             exit codes: 0 done, 1 no worker answered (--once), 64 bad usage
             """,

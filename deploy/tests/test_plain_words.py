@@ -11,6 +11,7 @@ HITS = [
     ("Sources/A/B.swift", "let a = 1\n// What waits for a stream is kept here.", 2),
     ("Sources/A/B.swift", 'log.info("the worker stands idle at present")', 1),
     ("Sources/A/B.swift", "    /// Of all users that the event names.", 1),
+    ("Sources/A/B.swift", 'let a = """\n    The worker is told of a token.\n    """\n// It reads one record here.', 2),
     ("docs/a.md", "# Title\n\nA user whose device is asleep.\n", 3),
     ("docs/a.md", "| key | the worker is made anew here |\n", 1),
 ]

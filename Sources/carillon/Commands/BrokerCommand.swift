@@ -11,9 +11,9 @@ struct BrokerCommand: Command {
     static let spec = CommandSpec(
         name: "broker", summary: "a Kafka-protocol broker for tests, with faults by command",
         details: """
-            Runs until a signal or `quit`. It is librdkafka's mock cluster on 127.0.0.1: groups, offsets and idempotent
-            writes work; nothing is stored on disk, and a partition keeps its last 5 MiB. Members come and go in rounds
-            as long as session.timeout.ms: it prints what to set.
+            Runs until a signal or `quit`. It is librdkafka's mock cluster on 127.0.0.1: groups, offsets and idempotent writes work;
+            nothing is stored on disk, and a partition keeps its last 5 MiB. Members join and leave in rounds of session.timeout.ms;
+            the command prints the value to set.
 
             \(BrokerOrder.help)
 

@@ -11,15 +11,15 @@ struct ChannelCommand: Command {
     static let spec = CommandSpec(
         name: "channel", summary: "broadcast channels of Live Activities: create, list, read, delete, send",
         details: """
-            create  makes a channel (--keep-last: APNs keeps the last broadcast for devices that are away) and prints its id
-            list    the app's channels          read    a channel's storage policy
-            delete  ends a channel              send    one broadcast of --payload to all who follow the channel
+            create  creates a channel and prints its id (--keep-last: APNs stores the last broadcast for offline devices)
+            list    lists the app's channels        read    prints a channel's storage policy
+            delete  deletes a channel               send    sends --payload to all followers of the channel
 
-            Uses the app's first credential set, which must be a provider key, and its bundle id. Channels are managed at Apple's
-            own host for it (api-manage-broadcast.push.apple.com:2196, .sandbox :2195); broadcasts go where pushes go. An app
-            whose endpoint is not Apple's is asked there for both; --endpoint names another place.
+            Uses the app's first credential set, which must be a provider key, and its bundle id. Channel requests go to Apple's own
+            host for them (api-manage-broadcast.push.apple.com:2196, .sandbox :2195), broadcasts to the host for pushes. If the app has
+            an endpoint of its own, both go there; --endpoint names another one.
 
-            exit codes: 0 done, 1 refused or APNs is away, 64 bad usage, 78 bad configuration
+            exit codes: 0 done, 1 refused or APNs is down, 64 bad usage, 78 bad configuration
             """,
         verbs: ["create", "list", "read", "delete", "send"],
         options: [

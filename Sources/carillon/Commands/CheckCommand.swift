@@ -10,16 +10,15 @@ struct CheckCommand: Command {
     static let spec = CommandSpec(
         name: "check", summary: "configuration, credentials, Kafka, Redis, APNs: every problem, each with its place",
         details: """
-            Looks at the configuration and the files that it names, then (without --offline) asks Kafka for its topics and
-            what this user may read, every Redis server, node and Sentinel for its settings and this user's rights, and
-            connects to APNs for every app, credential set and environment in use. It prints the rights that a worker needs
-            in both. It creates, changes and sends nothing; with --probe, one push each to a token that no device has: APNs'
-            answer tells whether it takes the credential (400 BadDeviceToken), and whether key, environment or topic is wrong
-            where it does not.
+            Checks the configuration and its files. Without --offline it also asks Kafka for the topics and this user's read rights,
+            asks every Redis server, node and Sentinel for its settings and this user's rights, and connects to APNs for every app,
+            credential set and environment in use. It prints the rights that a worker needs in both. It creates, changes and sends
+            nothing. With --probe it sends one push per credential, environment and topic to a token of no device: the answer shows
+            whether APNs accepts the credential (400 BadDeviceToken), or whether key, environment or topic is wrong.
 
-            --print looks at nothing: it prints what is in effect, from the file, the environment and the defaults.
+            --print checks nothing. It prints the values in effect, from the file, the environment and the defaults.
 
-            exit codes: 0 all well (warnings too), 1 something is away or missing (with --strict: or a warning), 64 bad usage,
+            exit codes: 0 all well (warnings too), 1 something is down or missing (with --strict: or a warning), 64 bad usage,
             78 bad configuration
             """,
         options: [

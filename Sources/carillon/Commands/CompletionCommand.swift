@@ -5,11 +5,11 @@ struct CompletionCommand: Command {
     static let spec = CommandSpec(
         name: "completion", summary: "bash, zsh: a script that completes commands, options and files",
         details: """
-            bash   source <(carillon completion bash), or the output as a file carillon in
+            bash   source <(carillon completion bash), or save the output as a file carillon in
                    /usr/share/bash-completion/completions
-            zsh    the output as a file _carillon in a folder of fpath, such as /usr/share/zsh/vendor-completions
+            zsh    save the output as a file _carillon in a folder of fpath, such as /usr/share/zsh/vendor-completions
 
-            The Debian package brings both.
+            The Debian package installs both.
 
             exit codes: 0 done, 64 bad usage
             """,

@@ -12,20 +12,20 @@ struct DLQCommand: Command {
         details: """
             Reads the dead-letter topic of the configuration to its present end, without joining a group.
 
-            list     counts them by cause, topic and app, with their ages, and how many the worker would accept today.
-            show     one or several whole: place, cause, key, headers and record. They hold message texts and tokens.
-            redrive  writes them to the topics they came from (carillon-topic), key and record as they are, without the
-                     worker's headers. The dead letters stay until the topic's retention takes them.
+            list     counts the records by cause, topic and app, with their ages and the number that the worker would accept today.
+            show     prints records in full: place, cause, key, headers and content. They contain message texts and tokens.
+            redrive  writes records to their original topics (carillon-topic), with key and content unchanged, without the worker's
+                     headers. The dead letters stay in their topic until its retention removes them.
 
-            What the worker would refuse today too is left where it is, unless --bad-too asks for it: mend the configuration
-            or the producer first, then redrive. Headers lead to topics that the worker reads and nowhere else; --to names
-            another. Redriving twice is harmless where the first time was worked off: workers know what they have finished.
-            redrive --reason or --at does it at once; without either it says what it would do, and wants --yes.
+            redrive leaves records that the worker would refuse again, unless --bad-too is given: correct the configuration or the
+            producer first, then redrive. Headers lead only to topics that the worker reads; --to names another topic. A repeated
+            redrive is harmless after the first one was processed: workers skip finished records. With --reason or --at, redrive
+            writes at once; without either it prints its plan and needs --yes.
 
-            --reason is words of the cause (unknown app, or unknown_app), or the rule by which the record is refused today,
-            as carillon_dlq_records_total names it.
+            --reason takes words of the cause (unknown app, or unknown_app), or the rule that refuses the record today, as
+            carillon_dlq_records_total names it.
 
-            exit codes: 0 done, 1 Kafka is away, nothing was found to show, or not all was written; 64 bad usage,
+            exit codes: 0 done, 1 Kafka is down, there was nothing to show, or not all was written; 64 bad usage,
             78 bad configuration
             """,
         verbs: ["list", "show", "redrive"],

@@ -9,13 +9,13 @@ struct ExplainCommand: Command {
     static let spec = CommandSpec(
         name: "explain", summary: "the decision on an event, per user and device: every step with its inputs",
         details: """
-            Reads records (one JSON object a line, of either input topic; lines written by `carillon record` too), reads
-            Redis as it is now, and decides as the worker does. It sends and changes nothing. Verdicts are those of
-            push.results if APNs accepts and connections acknowledge; besides them dead_letter, state_change, duplicate. With
-            --at the clock is another, but presence and marks are still those of now.
+            Reads records (one JSON object per line, of either input topic; also lines of `carillon record`), reads the present state
+            in Redis, and decides as the worker does. It sends and changes nothing. Verdicts are those of push.results if APNs accepts
+            and connections acknowledge; there are also dead_letter, state_change and duplicate. --at changes the clock, but presence
+            and marks are always the present ones.
 
-            exit codes: 0 explained (bad records too: they are explained as such), 1 Redis or the file is away,
-            64 bad usage, 78 bad configuration
+            exit codes: 0 explained (also bad records, as such), 1 Redis or the file is not readable, 64 bad usage,
+            78 bad configuration
             """,
         options: [
             CommandSpec.config,

@@ -8,27 +8,26 @@ struct GenerateCommand: Command {
         name: "generate",
         summary: "a generated world as a recording: users, groups, storms; a seed makes the same bytes",
         details: """
-            Writes NDJSON that `replay` plays: first every user binds his devices, then messages come in the order of time,
-            1:1 by Zipf's law, to groups, of the service to many; and what they lead to: reads, acks, mutes, recalls. Equal
-            options make equal bytes on every machine. Lines name no topic, so that `replay` writes each to the input topic
-            that its kind belongs to. Dates begin at --start: play it with --shift-times. Messages live until a day after the
-            world's end.
+            Writes NDJSON for `replay`: first all users bind their devices, then messages follow in the order of time (1:1 by Zipf's
+            law, to groups, of a service to many), with reads, acks, mutes and recalls. Equal options give equal bytes on every
+            machine. Lines name no topic: `replay` writes each to the input topic of its kind. Dates begin at --start: use replay's
+            --shift-times. Messages expire a day after the end of the world.
 
-            Sizes of groups fall by a power law from --largest to some five. The largest gets --announcements messages and no
-            other; the smaller one of the others is, the more it gets, so that each gets about as many pushes.
+            The sizes of groups follow a power law from --largest to about five. The largest group gets --announcements messages and
+            no others. Smaller groups get more messages, so that each group gets about the same number of pushes.
 
-            Groups and presence live in Redis. --redis-out writes the commands that put them there before the first message,
-            for redis-cli: groups with their members and levels, leases of the gateways (for a day beyond the world), who is
-            there. --presence-out writes how the presence of --flapping users changes: milliseconds since the start, then a
-            command. Each phone is by turns in the foreground, in the background and away, thirty seconds each.
+            Groups and presence are in Redis. --redis-out writes the commands that create them before the first message, for
+            redis-cli: groups with members and levels, leases of the gateways (until a day after the world), presence. --presence-out
+            writes the changes of presence of --flapping users: milliseconds since the start, then a command. Each phone changes
+            between foreground, background and offline every thirty seconds.
 
-            A read storm: everybody reads the newest 4096 messages within two seconds. A bind storm: a tenth of the users (at
-            most 100000) bind new tokens within ten seconds, some log out before. Storms lie evenly in the time.
+            In a read storm, all users read the newest 4096 messages within two seconds. In a bind storm, a tenth of the users (at
+            most 100000) bind new tokens within ten seconds; some log out before. Storms have equal distances in time.
 
-            Tokens are made with SHA-256, as `record --scrub` makes them: no real phone has one. Memory stays small, however
-            large the world.
+            Tokens are SHA-256 hashes, as with `record --scrub`: no real phone has one. The memory in use does not depend on the size
+            of the world.
 
-            exit codes: 0 done, 1 a file cannot be written or it was stopped, 64 bad usage
+            exit codes: 0 done, 1 a file cannot be written or the command was stopped, 64 bad usage
             """,
         options: [
             .value("out", "FILE", "the recording; - for standard output", required: true),

@@ -7,8 +7,8 @@ struct ManCommand: Command {
     static let spec = CommandSpec(
         name: "man", summary: "the manual pages of this program and its commands",
         details: """
-            Prints one page, or writes them all as carillon.1 and carillon-COMMAND.1. `carillon man | man -l -` shows it. The
-            Debian package brings them.
+            Prints one page, or writes all pages as carillon.1 and carillon-COMMAND.1. `carillon man | man -l -` shows a page. The
+            Debian package installs them.
 
             exit codes: 0 done, 1 the folder cannot be written, 64 bad usage
             """,

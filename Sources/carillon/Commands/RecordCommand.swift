@@ -10,27 +10,26 @@ struct RecordCommand: Command {
     static let spec = CommandSpec(
         name: "record", summary: "topics, or the part of them between two points, to NDJSON",
         details: """
-            Reads all partitions without joining a group: nothing is committed and no worker is disturbed. One line per
-            record: {"topic":…,"key":…,"value":…,"timestamp_ms":…,"headers":[[name,value]…]}, in the order of their times over
-            all topics; records of one partition keep their order. Without --until and --until-end it goes on until ctrl-C.
-            `replay` and `explain` read what it writes, compressed or not. The file holds message texts and tokens: it is made
-            readable by its owner only.
+            Reads all partitions without joining a group: it commits nothing and disturbs no worker. One line per record:
+            {"topic":…,"key":…,"value":…,"timestamp_ms":…,"headers":[[name,value]…]}, in the order of time over all topics; records of
+            one partition keep their order. Without --until and --until-end it runs until ctrl-C. `replay` and `explain` read the
+            file, compressed or not. The file contains message texts and tokens: only its owner can read it.
 
-            A POINT holds for all partitions alike: earliest, offset:N, time:MS (Unix milliseconds) or a time such as
-            2026-11-22T14:05:00Z. --until is the first that is left out; it ends at the present end too, except where the time
-            is still to come.
+            A POINT is the same for all partitions: earliest, offset:N, time:MS (Unix milliseconds) or a time such as
+            2026-11-22T14:05:00Z. --until names the first record that is not written; the command also ends at the present end, unless
+            that time is in the future.
 
-            --scrub makes a recording that cannot reach a phone and tells nobody's words. Device tokens become fakes of their
-            length, the same token always the same; so does every text of 64 or more hexadecimal digits, wherever it stands.
-            Titles, contents, nicknames, names, custom keys, Live Activities' states and every field that the contract does
-            not name become stand-ins: letters x, X, ж, 文 of the same bytes, digits 0; telephone numbers' digits too, and
-            addresses lead to example.invalid. A number of seven or more digits within custom keys becomes ones. Bad records
-            and headers that are not the worker's are one text. Kept are fields' names, times, counts, words of the protocol,
-            and identifiers (users, conversations, devices, messages), so that records still fit together: replay such a file
-            where Redis knows none of these users' real tokens. --scrub-ids replaces the identifiers as well; groups' members
-            are then unknown to Redis. Two recordings have the same fakes if both name one --scrub-key.
+            --scrub makes a recording that cannot reach a phone and contains no private text. Device tokens become fakes of the same
+            length, equal for equal tokens; so does every text of 64 or more hexadecimal digits. Titles, contents, nicknames, names,
+            custom keys, states of Live Activities and all fields that the contract does not name become placeholders: letters x, X,
+            ж, 文 of the same bytes, and digits 0. Digits of telephone numbers become 0 too, and addresses point to example.invalid. A
+            number of seven or more digits in custom keys becomes ones. Bad records, and headers that the worker does not write,
+            become one fixed text. Field names, times, counts, words of the protocol and identifiers (users, conversations, devices,
+            messages) stay, so that the records still fit together: replay the file only with a Redis without real tokens of these
+            users. --scrub-ids replaces the identifiers too; then Redis does not know the members of groups. Two recordings have the
+            same fakes if both use the same --scrub-key.
 
-            exit codes: 0 done, 1 Kafka or the file is away, 64 bad usage, 78 bad configuration
+            exit codes: 0 done, 1 Kafka is down or the file cannot be written, 64 bad usage, 78 bad configuration
             """,
         options: [
             CommandSpec.config,

@@ -10,27 +10,27 @@ struct ReplayCommand: Command {
         name: "replay",
         summary: "NDJSON to topics, at a rate or with its own timing, with a report of the worker's results",
         details: """
-            Reads what `record` writes, compressed or not, and plain events, one a line. A record goes to --topic, else to its
-            own topic, else to the input topic that its kind belongs to; its key and headers are its own, else the key is
-            conv.id or uid. Without --rate and --speed it goes as fast as the brokers take it. Dead letters go nowhere
-            without --topic, and without what the worker wrote into their headers.
+            Reads files of `record`, compressed or not, and plain events, one per line. A record goes to --topic, else to its own
+            topic, else to the input topic of its kind. It keeps its key and headers; without a key it gets conv.id or uid. Without
+            --rate and --speed the command writes as fast as the brokers accept. Dead letters need --topic, and lose the headers of
+            the worker.
 
-            Workers know what they have finished: a second replay of a file repeats nothing, and says so. With --fresh-ids
-            event_id, msg_id and what refers to them end with a mark of this replay (and pass), and server_seq and up_to_seq
-            move up together, so that nothing is a repeat; users, conversations, tokens and their versions stay. Reads by
-            time (up_to_ms) cover what was sent before them: use --shift-times beside it.
+            Workers skip finished records: a second replay of a file repeats nothing, and the report shows it. --fresh-ids adds a mark
+            of this replay (and pass) to event_id, msg_id and references to them, and raises server_seq and up_to_seq by one amount, so
+            that no record is a repeat; users, conversations, tokens and their versions stay. Reads by time (up_to_ms) cover messages
+            that were sent before: use --shift-times too.
 
-            --shift-times moves all times by one amount, so that the newest sent_ms is now; with --speed so that no record is
-            dated later than it is written. In a loop each pass is moved anew.
+            --shift-times shifts all times by one amount, so that the newest sent_ms is now; with --speed, so that no record is dated
+            later than its write. In a loop each pass has its own shift.
 
-            At the end it waits for the worker's group, as long as that gets on (--wait), and reports: written and settled
-            records, outcomes of push.results by reason, latencies (of this machine's and the workers' clocks), and whether
-            every recipient that the events name has one final outcome. Recipients without one are looked up in Redis:
-            finished before (repeats), in work, or lost. A pid that was accepted twice is a duplicate. Members of groups that
-            only Redis knows are counted, not judged. Ctrl-C stops it, and reports what was done so far.
+            At the end the command waits for the worker's group while it makes progress (--wait), and reports written and settled
+            records, outcomes in push.results by reason, latencies (by the clocks of this machine and of the workers), and whether
+            every named recipient has one final outcome. It looks up recipients without one in Redis: finished before (repeats), in
+            progress, or lost. A pid that was accepted twice is a duplicate. Members of groups stored only in Redis are counted but
+            not judged. Ctrl-C stops the command, which then reports the work so far.
 
-            exit codes: 0 all written and, if a worker was watched, settled with nothing lost or doubled; 1 otherwise, when
-            stopped, or when Kafka or the file is away; 64 bad usage, 78 bad configuration
+            exit codes: 0 all written and, if a worker was watched, settled with nothing lost or doubled; 1 otherwise, if stopped, or
+            if Kafka is down or the file is not readable; 64 bad usage, 78 bad configuration
             """,
         options: [
             CommandSpec.config,

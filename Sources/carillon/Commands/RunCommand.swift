@@ -9,14 +9,15 @@ struct RunCommand: Command {
     static let spec = CommandSpec(
         name: "run", summary: "the worker",
         details: """
-            Reads the topics, decides, pushes. SIGTERM or SIGINT: reads no more, finishes what is in hand within drain_s,
-            commits, exits 0; a second signal ends it at once. Log lines are JSON on standard error.
+            Reads the topics, decides, pushes. On SIGTERM or SIGINT it stops reading, finishes its work within drain_s, commits and
+            exits with 0; a second signal ends it at once. Log lines are JSON on standard error.
 
-            SIGHUP: reads the configuration again and takes over what can change while it runs: log.level, drain_s, new apps, and of
-            each app its rules, texts, credentials and limits.rate, share, removals and suspects. The log names what changed
-            and what waits for the next start; a configuration that cannot be used changes nothing.
+            On SIGHUP it reads the configuration again and applies the keys that can change in a running worker: log.level, drain_s,
+            new apps, and of each app its rules, texts, credentials and limits.rate, share, removals and suspects. The log names the
+            changes and the keys that take effect at the next start. An unusable configuration changes nothing.
 
-            exit codes: 0 drained, 70 the Kafka client died for good, 75 not drained in time, an end that hangs, or the port is taken: try again, 78 bad configuration
+            exit codes: 0 drained, 70 the Kafka client failed permanently, 75 not drained in time or the port is in use: try again,
+            78 bad configuration
             """,
         options: [
             CommandSpec.config,

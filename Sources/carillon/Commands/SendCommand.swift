@@ -12,10 +12,10 @@ struct SendCommand: Command {
     static let spec = CommandSpec(
         name: "send", summary: "one push to one device token, its answer printed",
         details: """
-            Uses the app's first credential set, its endpoint and its bundle id. Neither Kafka nor Redis is touched; the
-            token is printed nowhere (other users of this machine can see the arguments of a process).
+            Uses the app's first credential set, its endpoint and its bundle id. It does not use Kafka or Redis, and it prints the
+            token nowhere (other users of this machine can see the arguments of a process).
 
-            exit codes: 0 accepted, 1 not accepted or APNs is away, 64 bad usage, 78 bad configuration
+            exit codes: 0 accepted, 1 not accepted or APNs is down, 64 bad usage, 78 bad configuration
             """,
         options: [
             CommandSpec.config,

@@ -10,15 +10,15 @@ struct SimulateCommand: Command {
     static let spec = CommandSpec(
         name: "simulate", summary: "APNs simulator: HTTP/2 over TLS, scripted faults, a ledger of every request",
         details: """
-            Speaks as APNs does: ALPN h2, the provider token's signature checked, one stream before the first accepted push,
-            Apple's own reasons. It prints what a worker's configuration needs to push to it, and its counters at the end.
-            The ledger gets one JSON line per request, written before its answer. Ctrl-C ends it.
+            Behaves as APNs: ALPN h2, a check of the provider token's signature, one stream before the first accepted push, Apple's
+            reasons. It prints the values that a worker's configuration needs, and its counters at the end. The ledger gets one JSON
+            line per request before the answer is sent. Ctrl-C ends the command.
 
-            A scenario is a JSON file: `rules` are looked at in order for each request that passes Apple's checks, the first
-            that matches decides, and what none matches is accepted. Its keys (Config/simulator.md has examples):
+            A scenario is a JSON file. Its `rules` apply in order to each request that passes Apple's checks. The first matching rule
+            decides; a request without a matching rule is accepted. The keys (Config/simulator.md has examples):
 
             \(ScenarioManual.text)
-            exit codes: 0 ended, 1 the address or a file cannot be used, 64 bad usage, 78 bad scenario
+            exit codes: 0 ended, 1 the address or a file is not usable, 64 bad usage, 78 bad scenario
             """,
         options: [
             .value("listen", "HOST:PORT", "where to listen; port 0 picks a free one", required: true),

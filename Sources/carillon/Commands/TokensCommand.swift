@@ -12,11 +12,11 @@ struct TokensCommand: Command {
         name: "tokens",
         summary: "restore, accept: tokens that were removed because of APNs' answer, or that Redis lost",
         details: """
-            restore  tokens of the app that were removed for --cause since --since and are not bound anew: neither the
-                     token by anybody nor its device with another one. What a user unbound himself stays away. They are
-                     kept for seven days. With --dry-run nothing is changed. Wants --app, --cause and --since.
-            accept   Redis lost tokens, and that is known: workers that stopped reading for it go on within seconds, and
-                     users without a token end as no_token.
+            restore  restores tokens of the app that were removed for --cause since --since, if neither the token nor its device was
+                     bound since. Tokens that their user unbound stay removed. Removed tokens are kept for seven days. --dry-run
+                     changes nothing. Needs --app, --cause and --since.
+            accept   accepts that Redis lost tokens or returned with older data: workers that stopped reading for it resume within
+                     seconds, and users without a token end as no_token.
 
             causes: 410, BadDeviceToken, DeviceTokenNotForTopic (the reasons of carillon_tokens_invalidated_total;
             Unregistered and ExpiredToken are 410).
@@ -100,7 +100,7 @@ struct TokensCommand: Command {
                 """
                 \(counts.found) tokens were removed for \(restoring.cause.label) since then
                 \(counts.restored) \(isDryRun ? "would be restored" : "restored")
-                \(counts.boundAnew) not: the device or the token was bound anew
+                \(counts.boundAnew) not: the device or the token was bound since
                 \(counts.unbound) not: the user unbound it
 
                 """)

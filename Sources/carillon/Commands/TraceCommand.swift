@@ -9,12 +9,12 @@ struct TraceCommand: Command {
     static let spec = CommandSpec(
         name: "trace", summary: "the recorded decisions on a user's messages: every step, every device's outcome",
         details: """
-            Reads what workers kept of the last trace.ttl_h hours: time, event, what each step said, and for each device
-            the outcome with APNs' status, apns_id, badge, attempts and latency. Ids and codes only: neither texts nor
-            tokens are kept. A message that is still in work appears when it has ended; `carillon explain` tells what
-            would happen to one that never came.
+            Reads the traces of the last trace.ttl_h hours: time, event, the outcome of each step, and for each device the
+            outcome with APNs' status, apns_id, badge, attempts and latency. Traces have ids and codes, never texts or
+            tokens. A message appears after its work has ended; `carillon explain` shows the decision on a message that
+            never arrived.
 
-            exit codes: 0 something was found, 1 nothing was (the reason is told) or Redis is away, 64 bad usage,
+            exit codes: 0 something was found, 1 nothing was found (with the reason) or Redis is down, 64 bad usage,
             78 bad configuration
             """,
         options: [

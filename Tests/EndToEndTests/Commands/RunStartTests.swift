@@ -188,7 +188,7 @@ import Testing
         for (words, code) in [([], 0), (["--strict"], 1)] as [([String], Int32)] {
             let run = try await offPool { try CommandRun(words: ["check", "--offline", "--config", path] + words) }
             #expect(run.code == code)
-            #expect(run.output.contains("key.p8 can be opened by everybody"))
+            #expect(run.output.contains("key.p8 can be opened by every user"))
         }
     }
 

@@ -206,7 +206,7 @@ import Testing
             // In the log it stays; of a quick failover /readyz may tell nothing to who looks late.
             try await until("the worker misses the node") {
                 try stage.logText().split(separator: "\n").contains {
-                    $0.contains("Redis is away") && $0.contains("127.0.0.1:\(cluster.nodes[1].port)")
+                    $0.contains("lost Redis") && $0.contains("127.0.0.1:\(cluster.nodes[1].port)")
                 }
             }
             try await cluster.awaitMaster(4)

@@ -19,7 +19,7 @@ import Testing
             try await until("some are pushed") { await stage.world.simulator.entries.count > 20 }
             group.servers[0].kill()
             // In the log it stays; of a quick failover /readyz may tell nothing to who looks late.
-            try await until("the worker misses Redis") { try stage.logText().contains("Redis is away") }
+            try await until("the worker misses Redis") { try stage.logText().contains("lost Redis") }
             try await group.awaitMaster(otherThan: group.servers[0])
             try await written
             try await stage.settle()
