@@ -194,7 +194,7 @@ extension OneWorld {
             #expect(never.code == 1 && never.errors.contains("no worker has decided it"))
             try await stage.redis(["SET c:d3:{im:tr6}mtr6-begun c"])
             let begun = try await people("tr6", "--msg", "tr6-begun")
-            #expect(begun.code == 1 && begun.errors.contains("in work"))
+            #expect(begun.code == 1 && begun.errors.contains("in progress"))
             try await stage.redis(["SET c:d3:{im:tr6}mtr6-done f"])
             let done = try await people("tr6", "--msg", "tr6-done")
             #expect(done.code == 1 && done.errors.contains("it was finished"))
