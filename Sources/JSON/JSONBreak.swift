@@ -180,7 +180,8 @@ extension JSONBreak {
         return false
     }
 
-    /// Takes an escape; of a surrogate pair both. A lone surrogate breaks where its escape begins.
+    /// Takes an escape; of a surrogate pair both. A lone surrogate breaks where its escape begins, but a second escape that is
+    /// broken or cut off breaks there.
     private mutating func escape() -> Bool {
         guard at + 1 < bytes.count else {
             at = bytes.count
@@ -198,8 +199,16 @@ extension JSONBreak {
             let start = at
             at += 6
             if at >= bytes.count { return false }
-            let isPair = bytes[at] == UInt8(ascii: "\\") && at + 1 < bytes.count && bytes[at + 1] == UInt8(ascii: "u")
-            guard isPair, let low = codeUnit(at: at), (0xDC00...0xDFFF).contains(low) else {
+            if bytes[at] == UInt8(ascii: "\\"), at + 1 >= bytes.count {
+                at = bytes.count
+                return false
+            }
+            guard bytes[at] == UInt8(ascii: "\\"), bytes[at + 1] == UInt8(ascii: "u") else {
+                at = start
+                return false
+            }
+            guard let low = codeUnit(at: at) else { return false }
+            guard (0xDC00...0xDFFF).contains(low) else {
                 at = start
                 return false
             }

@@ -85,8 +85,14 @@ public final class JSONParser {
         case .empty, .tooLong, .outOfMemory, .byteOrderMark: JSONFault(code)
         case .notUTF8: JSONFault(code, byte: JSONBreak.brokenUTF8(in: bytes) ?? 0)
         case .tooDeep: JSONFault(code, byte: JSONBreak.position(in: bytes, maxDepth: maxDepth))
-        case .badString, .unclosedString, .badNumber, .badStructure:
-            JSONFault(code, byte: JSONBreak.position(in: bytes, maxDepth: .max))
+        case .badString, .unclosedString:
+            // simdjson reports an open string and a control character before broken UTF-8.
+            if let byte = JSONBreak.brokenUTF8(in: bytes) {
+                JSONFault(.notUTF8, byte: byte)
+            } else {
+                JSONFault(code, byte: JSONBreak.position(in: bytes, maxDepth: .max))
+            }
+        case .badNumber, .badStructure: JSONFault(code, byte: JSONBreak.position(in: bytes, maxDepth: .max))
         }
     }
 

@@ -221,6 +221,7 @@ extension KafkaConsumer {
             lags.revoke(partition)
             commits.forget(partition)
             commitNotes[partition] = nil
+            committedNotes[partition] = nil
             sentNotes[partition] = nil
         }
         report(.revoked(partitions, lost: lost))

@@ -229,6 +229,8 @@ public final class KafkaConsumer {
         lags.assign(partition, round: assignmentRound)
         lags.noteCommittedBefore(partition, nil)
         commits.forget(partition)
+        commitNotes[partition] = nil
+        committedNotes[partition] = nil
         report(.restarted(partition, due: due, at: offset))
     }
 

@@ -153,7 +153,10 @@ struct OffsetWindow {
                 later &+= 1
             }
         }
-        if let ms = newestMs { settled.newestMs = max(ms, settledBefore?.newestMs ?? ms) }
+        // Offsets that are kept from a list without a time may be newer than all that was read here.
+        if let ms = newestMs, settledBefore == nil || settledBefore?.newestMs != nil {
+            settled.newestMs = max(ms, settledBefore?.newestMs ?? ms)
+        }
         if next == nil, settled.isEmpty { return nil }
         return (offset, settled.isEmpty ? nil : settled)
     }

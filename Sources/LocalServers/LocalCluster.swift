@@ -348,7 +348,8 @@ public actor LocalCluster {
         for record in records {
             var outcome: ProduceOutcome
             repeat {
-                outcome = writer.produce(to: handle, keyBytes: record.key, valueBytes: record.value)
+                outcome = writer.produce(
+                    to: handle, keyBytes: record.key, valueBytes: record.value, timestampMs: record.timestampMs)
                 if outcome == .queueFull { _ = writer.flush(timeoutMs: 100) { _ in } }
             } while outcome == .queueFull
             if case .refused(let error) = outcome { throw SetupFault("\(topic): \(error)") }
@@ -380,11 +381,14 @@ public actor LocalCluster {
         public var key: [UInt8]?
         public var value: [UInt8]?
         public var headers: [String: String]
+        /// The Kafka time to write, Unix ms; nil for now.
+        public var timestampMs: Int64?
 
-        public init(key: [UInt8]?, value: [UInt8]?, headers: [String: String] = [:]) {
+        public init(key: [UInt8]?, value: [UInt8]?, headers: [String: String] = [:], timestampMs: Int64? = nil) {
             self.key = key
             self.value = value
             self.headers = headers
+            self.timestampMs = timestampMs
         }
 
         /// A copy of a reader's record.

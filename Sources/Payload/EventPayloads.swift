@@ -31,7 +31,7 @@ public struct EventPayloads: Sendable {
             return template
         }
         // Receivers choose languages and keys freely. Variants with the same text are encoded once.
-        let plain = rules.plain(variant.plain(templates))
+        let plain = rules.plain(variant.plain(templates, isRevoke: message.kind == .revoke))
         let template: PayloadTemplate?
         if let known = find(plain) {
             template = known

@@ -27,9 +27,11 @@ public struct PayloadVariant: Sendable, Hashable {
     }
 
     /// The equal variant in normal form: a language that has texts, and no key without a text.
-    func plain(_ templates: Templates) -> PayloadVariant {
+    ///
+    /// - Parameter isRevoke: the built-in texts of a revoke have languages that the templates may lack.
+    func plain(_ templates: Templates, isRevoke: Bool) -> PayloadVariant {
         var plain = self
-        plain.language = templates.nearest(language)
+        plain.language = templates.nearest(language, isRevoke: isRevoke)
         if let contentKey, !templates.knows(contentKey: contentKey, language: language) { plain.contentKey = nil }
         return plain
     }

@@ -54,7 +54,7 @@ struct ProfileKeys {
                 member.isNamed("aps") || member.isNamed("pid") || member.isNamed(CollapseID.payloadKey)
                     || (isAtTop && member.isNamed(Self.messageKey)) || LiftedKeys.isLifted(member, profile)
                     || (target != nil && member.isNamed(Self.revokeKey))
-                    || (communication && member.isNamed(CommunicationKeys.key))
+                    || (isAtTop && communication && member.isNamed(CommunicationKeys.key))
                     || (isAtTop && image != nil && member.isNamed(Self.imageKey))
             }
             members = given.contains(where: isOurs) ? given.filter { !isOurs($0) } : given

@@ -35,7 +35,7 @@ final class RedisConnection: LinkOwner {
     private var receivedNanos: UInt64 = 0
     /// Commands since the last check.
     private var uncheckedCount = 0
-    private var lastCheck: UInt32 = 0
+    private var lastCheck = UInt32.random(in: 0x4000_0000...0x7FFF_FFFF)
     /// Commands between two checks. An extra reply would give each later command the answer to another one, so a check asks for a
     /// number that no other reply has. It costs less than a hundredth of the work of Redis.
     static let checkEvery = 128

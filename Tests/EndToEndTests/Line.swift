@@ -6,6 +6,8 @@ import EventLoop
 struct Line: Sendable {
     var key: [UInt8]?
     var value: [UInt8]?
+    /// The Kafka time of the record, Unix ms; nil for now.
+    var timestampMs: Int64?
     /// Of an event: what results name.
     var id = ""
 

@@ -132,7 +132,8 @@ actor Stage {
     // MARK: - Records in
 
     func write(_ lines: [Line], to topic: String) async throws {
-        try await world.produce(lines.map { LocalCluster.Record(key: $0.key, value: $0.value) }, to: topic)
+        let records = lines.map { LocalCluster.Record(key: $0.key, value: $0.value, timestampMs: $0.timestampMs) }
+        try await world.produce(records, to: topic)
         produced += lines.count
         if topic == Configuration.Topics().userState { producedStates += lines.count }
     }

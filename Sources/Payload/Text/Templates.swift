@@ -130,9 +130,15 @@ public struct Templates: Sendable, Equatable {
     }
 
     /// The nearest language with texts, in the form for lookups; the default language if there is none.
-    func nearest(_ language: String) -> String {
+    ///
+    /// - Parameter isRevoke: a language with a built-in text of a revoke has that text.
+    func nearest(_ language: String, isRevoke: Bool) -> String {
         for start in [language, defaultLanguage] {
-            for tag in LanguageTag.chain(of: start) where texts[tag] != nil { return tag }
+            let chain = LanguageTag.chain(of: start)
+            for tag in chain where texts[tag] != nil { return tag }
+            guard isRevoke, RevokeText.builtIn(start, nick: nil) != nil else { continue }
+            // One for all spellings.
+            if let tag = ["zh-hant", "zh", "en"].first(where: { chain.containsSame($0) }) { return tag }
         }
         return defaultLanguage
     }

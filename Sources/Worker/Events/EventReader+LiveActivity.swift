@@ -12,8 +12,8 @@ extension EventReader {
         let alert = try alert(la)
         let attributes = try la.value(.attributes)
         let attributesType = try la.filled(.attributesType)
-        if action == .start, attributesType == nil || attributes == nil || alert == nil {
-            throw incompleteStart(la, attributesType == nil, attributes == nil, alert == nil)
+        if action == .start, attributesType == nil || attributes == nil || !hasTitleOrBody(alert) {
+            throw incompleteStart(la, attributesType == nil, attributes == nil, !hasTitleOrBody(alert))
         }
         return LiveActivity(
             msgID: try record.filled(.msgID, bytes: Limit.id),
@@ -83,6 +83,13 @@ extension EventReader {
         }
         let alert = try la.value(.alert, value)
         return BlankText.showsNothing(alert: alert) ? nil : alert
+    }
+
+    /// A plain string is the body. A subtitle alone is neither.
+    private func hasTitleOrBody(_ alert: JSONValue?) -> Bool {
+        guard case .object(let members)? = alert else { return alert != nil }
+        let parts = members.filter { !$0.isNamed("subtitle") && !$0.isNamed("subtitle-loc-key") }
+        return !BlankText.showsNothing(alert: .object(parts))
     }
 
     /// iOS shows no activity without them. The error names all that are missing, at the first of them.

@@ -125,13 +125,13 @@ struct FieldScope<Key: JSONKey> {
         return Int(number)
     }
 
-    /// Unix milliseconds. Bounded to the years 1973-9999: a smaller number is in seconds, and sums and differences of times
-    /// never overflow.
+    /// Unix milliseconds. A number before 1973 is in seconds. A later one than the year 9999 counts as its end, so that sums
+    /// and differences of times never overflow.
     ///
     /// - Parameter mayBeZero: 0 has a meaning of its own.
     func time(_ key: Key, mayBeZero: Bool = false) throws(BadRecord) -> Int64? {
         guard let number = try int(key) else { return nil }
-        guard number >= 0, number <= 253_402_300_799_999 else {
+        guard number >= 0 else {
             throw outOfRange(key, "must be a Unix time in milliseconds")
         }
         guard number >= 100_000_000_000 || (mayBeZero && number == 0) else {
@@ -139,7 +139,7 @@ struct FieldScope<Key: JSONKey> {
                 .seconds, "must be a Unix time in milliseconds, this one is in seconds", key,
                 fields[key] ?? fields.object)
         }
-        return number
+        return min(number, 253_402_300_799_999)
     }
 
     func requiredTime(_ key: Key) throws(BadRecord) -> Int64 {

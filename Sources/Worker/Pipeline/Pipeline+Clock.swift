@@ -27,8 +27,10 @@ extension Pipeline {
     func askTime() {
         isTimeAsked = true
         timeAskedNanos = shard.nowNanos
+        let servers = shard.store.client.tagNumbers(StateStore.serverWord)
+        let server = servers.isEmpty ? 0 : servers[timeTurn % servers.count]
         do throws(RedisFault) {
-            try shard.store.time(tag: Tag(.none, .time).bits)
+            try shard.store.time(server: server, tag: Tag(.none, .time).bits)
         } catch {
             didFailToAskTime(error)
         }
@@ -49,7 +51,8 @@ extension Pipeline {
         isTimeAsked = false
         switch fault.code {
         case .noPermission, .refused, .unsupported, .scriptFailed: didReadTime(nil)
-        default: break
+        // Another node of a cluster may answer.
+        default: timeTurn = (timeTurn + 1) & 0xFFFF
         }
     }
 

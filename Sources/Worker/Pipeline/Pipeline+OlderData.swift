@@ -17,7 +17,7 @@ extension Pipeline {
         let servers = shard.store.client.tagNumbers(StateStore.serverWord)
         beatPlaces = userState.settledPlaces
         beatsAwaited = Set(servers)
-        beatRound = beatRound &+ 1 & 0xFF_FFFF
+        beatRound = (beatRound &+ 1) & 0xFF_FFFF
         for var request in dataAge.requests(servers, keys: tokenLoss.keysBefore) {
             request.offsets = beatPlaces.merging(request.noted) { place, _ in place }
             try? shard.store.beat(request, nowMs: shard.nowMs, tag: beatTag(.beat, request.server))
@@ -127,7 +127,10 @@ extension Pipeline {
 
     private func startReplay() {
         let starts = dataAge.starts(userState.settledPlaces.keys)
-        guard replay == nil, !starts.isEmpty, !events.isClosing else { return }
+        // By a clock that is not known to be right, newer stored times would lie in the future, and give way to older ones.
+        guard replay == nil, !starts.isEmpty, !events.isClosing, clockVerdict == .right || clockVerdict == .off else {
+            return
+        }
         let losses = dataAge.losses
         shard.log.info("user state is applied again", ["partitions": .int(starts.count)])
         let partitions = Array(starts.keys)

@@ -55,6 +55,8 @@ final class Pipeline {
     var seenServer: UInt32 = 0
     var clockVerdict = ClockWatch.Verdict.unknown
     var isTimeAsked = false
+    /// Which of a cluster's servers is asked.
+    var timeTurn = 0
     /// When Redis was asked for the time last, monotonic.
     var timeAskedNanos: UInt64?
     /// The log and the metrics say that tokens are lost.

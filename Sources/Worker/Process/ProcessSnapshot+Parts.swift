@@ -71,7 +71,7 @@ extension ProcessSnapshot {
             }
             if let time = shard.olderData {
                 part.add(
-                    .down,
+                    shard.goesOnWithOlderData ? .degraded : .down,
                     "shard \(shard.index): Redis has data of \(time), older than before: user state since then is being "
                         + "applied again; to go on without it: carillon tokens accept")
             }

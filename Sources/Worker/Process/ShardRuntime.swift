@@ -96,7 +96,8 @@ final class ShardRuntime: PipelineOwner {
                 ShardStatus.RefusedTopic(topic: $0.topic, why: $0.why)
             },
             clock: pipeline.clockNote,
-            redisPlaces: pipeline.shard.store.client.places)
+            redisPlaces: pipeline.shard.store.client.places,
+            goesOnWithOlderData: !pipeline.stopsAtTokenLoss)
     }
 
     /// Applies a reload's changes (`ConfigurationChange`) and new apps. Removed apps remain.

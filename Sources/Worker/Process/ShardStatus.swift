@@ -52,6 +52,8 @@ public struct ShardStatus: Sendable {
     public var clock: ClockNote?
     /// Redis' servers, as this shard's connections see them.
     public var redisPlaces: [RedisPlace] = []
+    /// It reads on although Redis has older data (`token_loss: alarm`).
+    public var goesOnWithOlderData = false
 
     /// A topic that cannot be written.
     public struct RefusedTopic: Sendable, Equatable {

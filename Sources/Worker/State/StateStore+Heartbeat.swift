@@ -127,7 +127,7 @@ extension StateStore.Loss {
 
 extension RedisCommand {
     /// `c:w:{h<server>}`, or that of its loss, as one argument.
-    fileprivate mutating func heartbeatKey(_ server: Int, isLoss: Bool = false) {
+    mutating func heartbeatKey(_ server: Int, isLoss: Bool = false) {
         part(word: "c:w:{")
         part(StateStore.serverWord)
         part(Int64(server))

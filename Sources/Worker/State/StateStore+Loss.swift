@@ -42,8 +42,10 @@ extension StateStore {
     }
 
     /// The server's time: two texts (`timeMs`). By a script, since a cluster's client sends by key.
-    func time(tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.time, keyCount: 1) { command in command.arg(word: "c:w:{accepted}") }
+    ///
+    /// - Parameter server: its number (`RedisServers.tagNumbers`).
+    func time(server: Int, tag: UInt64) throws(RedisFault) {
+        try change(tag, StateScripts.time, keyCount: 1) { command in command.heartbeatKey(server) }
     }
 
     /// - Returns: Unix ms; nil for any other reply.

@@ -126,7 +126,8 @@ extension OneWorld {
                 .revoke("tr4-r", of: "tr4-1", to: "tr4"),
                 .activity(
                     "tr4-a", to: "tr4",
-                    #""activity_id":"o","event":"start","state":{},"attributes_type":"O","attributes":{}"#),
+                    #""activity_id":"o","event":"start","state":{},"attributes_type":"O","attributes":{},"alert":"begins""#
+                ),
             ])
             let records = try await trace("tr4").records
             #expect(records.map { $0["kind"]?.string }.filter { $0 == "message" }.count == 1)

@@ -310,7 +310,9 @@ extension Rows {
                 try await stage.redis(["SET c:d4:{im:back}mback-2 ca5:phone EX 3600"])
                 try await stage.writeState([.bind("back", as: token("back", "new"), version: 2)])
                 try await stage.settle()
-                try await stage.writeEvents([.message("back-2", to: ["back"], sentMs: nowMs - 60_000)])
+                var event = Line.message("back-2", to: ["back"], sentMs: nowMs - 60_000)
+                event.timestampMs = nowMs - 60_000
+                try await stage.writeEvents([event])
                 let seen = try await stage.look(until: "it has ended") { $0.result(of: "back-2") != nil }
                 #expect(seen.outcomes(of: "back-2") == ["back/phone accepted ok"])
                 #expect(seen.result(of: "back-2")?["pid"] == nil)

@@ -18,6 +18,8 @@ struct DataAge {
     private var noted: [Int32: Int64] = [:]
     /// Servers that have not compared them.
     private var comparing: Set<Int> = []
+    /// No server was known when the offsets were: the first ones that are known compare them.
+    private var comparesFirst = false
     private let isCluster: Bool
 
     /// Fewer keys than these are no data that could be older.
@@ -35,6 +37,7 @@ struct DataAge {
     mutating func learn(noted offsets: [Int32: Int64], _ servers: [Int]) {
         noted = offsets
         comparing = Set(servers)
+        comparesFirst = servers.isEmpty
     }
 
     /// The next beat of each server. The machine forgets a server that is no longer in the list, unless it has a loss.
@@ -43,6 +46,10 @@ struct DataAge {
     mutating func requests(_ servers: [Int], keys: Int64) -> [StateStore.BeatRequest] {
         counts = counts.filter { servers.contains($0.key) || losses[$0.key] != nil }
         older = older.filter { servers.contains($0) }
+        if comparesFirst, !servers.isEmpty {
+            comparing = Set(servers)
+            comparesFirst = false
+        }
         return (servers + losses.keys.filter { !servers.contains($0) }).map { server in
             StateStore.BeatRequest(
                 server: server, known: counts[server],

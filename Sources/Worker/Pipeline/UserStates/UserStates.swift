@@ -308,7 +308,12 @@ extension UserStates {
 
     /// Queues a change that was read a second time. It has no result record, and no offset waits for it.
     func applyAgain(_ state: UserState, of event: borrowing Event, app: AppContext) {
-        if case .bind(let binding) = state.change, !app.policy.allows(topic: binding.token.topic) { return }
+        var state = state
+        if case .bind(var binding) = state.change {
+            binding.token.topic = app.policy.bareTopic(binding.token.topic, of: binding.token.type)
+            if !app.policy.allows(topic: binding.token.topic) { return }
+            state.change = .bind(binding)
+        }
         let task = UserStateTask(
             app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state, clearsOnRead: app.policy.clearOnRead
         )

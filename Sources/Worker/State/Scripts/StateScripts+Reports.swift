@@ -24,9 +24,20 @@ extension StateScripts {
         """
         #!lua
         \(bound)
+        local function holds(devices, device)
+            if not string.find(devices, device, 1, true) then return false end
+            local at = 1
+            while at <= #devices do
+                local len, from = string.match(devices, '^%a(%d+):()', at)
+                if not len then break end
+                if string.sub(devices, at, from + len - 1) == device then return true end
+                at = from + len
+            end
+            return false
+        end
         for i = 6, #ARGV do
             local devices = string.match(redis.call('HGET', KEYS[1], ARGV[i]) or '', '^%d* ?(.*)$')
-            if not string.find(devices, ARGV[1], 1, true) then
+            if not holds(devices, ARGV[1]) then
                 devices = devices .. ARGV[1]
                 if #devices > tonumber(ARGV[5]) then devices = ARGV[1] end
             end
