@@ -22,6 +22,22 @@ struct JSONParserTests {
         #expect(fault(text) == code, "\(text)")
     }
 
+    /// A broken text is refused at the byte where it breaks.
+    @Test(arguments: [
+        (Array(#"{"a":"\ud83d\ude0"#.utf8), JSONFault.Code.unclosedString, 17),
+        (Array(#"{"a":"\ud83d\ude0z"}"#.utf8), .badString, 17),
+        (Array(#"{"a":"\ud83d\"#.utf8), .unclosedString, 13),
+        ([0x7B, 0x22, 0x61, 0x22, 0x3A, 0x22, 0xFF, 0x20, 0x62], .notUTF8, 6),
+        ([0x22, 0x01, 0x61, 0xFF, 0x22], .notUTF8, 3),
+    ])
+    func aBrokenTextIsRefusedAtItsByte(bytes: [UInt8], code: JSONFault.Code, byte: Int) {
+        guard case .refused(let fault) = JSONParser(maxBytes: 1 << 20).parse(bytes, { _ in }) else {
+            Issue.record("accepted")
+            return
+        }
+        #expect(fault.code == code && abs(fault.byte - byte) <= 1, "\(fault)")
+    }
+
     @Test(arguments: [#""\ud800""#, #""\udc00""#, #""\ud800x""#, #""\ud800A""#, #""\ud800\ud800""#, #""\udfff""#])
     func refusesLoneSurrogates(text: String) {
         #expect(fault(text) == .badString, "\(text)")

@@ -145,6 +145,25 @@ import Testing
 
     // MARK: The text of a revoke
 
+    /// Recipients of one revoke share payloads by language, also where only built-in texts differ.
+    @Test(arguments: [["zh-Hans", "en-GB", "zh-TW"], ["en", "zh-Hant", "zh-CN"]])
+    func eachRecipientOfARevokeReadsTheOwnLanguage(languages: [String]) throws {
+        let message = PayloadWorld.message {
+            $0.kind = .revoke
+            $0.revoke = .init(targetMsgID: "m0")
+            $0.push.content = nil
+        }
+        let templates = Templates(defaultLanguage: "zh-Hans")
+        var payloads = EventPayloads(message, policy: AppPolicy(id: "im", topic: "t"))
+        for language in languages {
+            let template = try #require(
+                payloads.template(PayloadVariant(language: language), of: message, templates: templates))
+            let bytes = try #require(template.render(badge: nil, pid: PayloadWorld.pid, receiver: "ben"))
+            let body = try JSONTree(parsing: bytes)["aps"]?["alert"]?["body"]?.string
+            #expect(body == (language.hasPrefix("en") ? "Anna recalled a message" : "Anna撤回了一条消息"), "\(language)")
+        }
+    }
+
     @Test(arguments: [
         ("zh-Hans", "Anna", "Anna撤回了一条消息"), ("zh-TW", nil, "对方撤回了一条消息"), ("en-GB", "Anna", "Anna recalled a message"),
         ("en", nil, "A message was recalled"), ("fr", "Anna", "Anna撤回了一条消息"), ("", nil, "对方撤回了一条消息"),

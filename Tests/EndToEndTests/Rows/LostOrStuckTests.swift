@@ -308,7 +308,7 @@ extension Rows {
                 #expect(try await stage.look().outcomes(of: "back-1") == ["back/phone accepted ok"])
                 // The record names no push to a token that was bound since.
                 try await stage.redis(["SET c:d4:{im:back}mback-2 ca5:phone EX 3600"])
-                try await stage.writeState([.bind("back", as: token("back", "new"), version: 2)])
+                try await stage.writeState([.bind("back", as: token("back", "new"), version: 2, sentMs: nowMs)])
                 try await stage.settle()
                 var event = Line.message("back-2", to: ["back"], sentMs: nowMs - 60_000)
                 event.timestampMs = nowMs - 60_000

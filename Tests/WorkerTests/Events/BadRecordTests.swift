@@ -163,6 +163,9 @@ struct BadRecordTests {
             head + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(start),"alert":{"title":"\u200b"}}}"#,
             "a start needs an alert with a title or a body", "$.la.alert", at: #"{"title":"\u200b"#),
         row(
+            head + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(start),"alert":{"subtitle":"s"}}}"#,
+            "a start needs an alert with a title or a body", "$.la.alert", at: #"{"subtitle":"s"#),
+        row(
             head + #""kind":"live_activity","to":{"uids":[]},"la":{\#(start)}}"#, "is an empty list", "$.to.uids",
             at: "[]"),
         row(message(#""from":{"uid":""}"#), "required field is empty", "$.from.uid", at: #""""#),

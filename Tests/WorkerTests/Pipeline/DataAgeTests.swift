@@ -37,6 +37,15 @@ import Testing
         #expect(!age.isBehind)
     }
 
+    @Test func whatCommitsNameIsComparedByTheFirstKnownServers() {
+        var age = DataAge(isCluster: true)
+        age.learn(noted: [3: 700], [])
+        #expect(age.requests([], keys: 0).isEmpty)
+        #expect(age.requests([0, 1], keys: 0).map(\.noted) == [[3: 700], [3: 700]])
+        age.didBeat(0, beat(1), compared: true)
+        #expect(age.requests([0, 1], keys: 0).map(\.noted) == [[:], [3: 700]])
+    }
+
     @Test func aServerThatIsNamedNoMoreIsForgottenUnlessItHasALoss() {
         var age = DataAge(isCluster: true)
         age.didBeat(0, beat(40))

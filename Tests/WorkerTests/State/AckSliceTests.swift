@@ -31,6 +31,17 @@ struct AckSliceTests {
         await world.end()
     }
 
+    /// One device's id ends like another's entry in the list.
+    @Test func anAcknowledgementOfADeviceWithAnIDWithinAnothersIsKept() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for device in ["xa1:d", "d", "d"] {
+            try await world.change("u", .ack(device: device, connectionEpoch: nil, msgIDs: ["m"]))
+        }
+        #expect(try await world.text("HGET", "c:k:{im:u}", "m").hasSuffix(" a5:xa1:da1:d"))
+        await world.end()
+    }
+
     /// Invented ids cost their user some of the oldest acknowledgements, and nobody else anything.
     @Test func aFloodOfAcknowledgementsStaysOneKeyOfABoundedSize() async throws {
         let world = try StateWorld()
