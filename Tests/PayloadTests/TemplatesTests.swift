@@ -1,4 +1,5 @@
 import Digits
+import JSON
 import Payload
 import PushCore
 import Testing
@@ -156,8 +157,8 @@ import Testing
         let templates = Templates(defaultLanguage: "zh-Hans")
         var payloads = EventPayloads(message, policy: AppPolicy(id: "im", topic: "t"))
         for language in languages {
-            let template = try #require(
-                payloads.template(PayloadVariant(language: language), of: message, templates: templates))
+            let shared = payloads.template(PayloadVariant(language: language), of: message, templates: templates)
+            let template = try #require(shared)
             let bytes = try #require(template.render(badge: nil, pid: PayloadWorld.pid, receiver: "ben"))
             let body = try JSONTree(parsing: bytes)["aps"]?["alert"]?["body"]?.string
             #expect(body == (language.hasPrefix("en") ? "Anna recalled a message" : "Anna撤回了一条消息"), "\(language)")
