@@ -127,22 +127,23 @@ extension OneWorld {
         @Test func aMessageCountedInItsSecondRoundReachesTheDevicesOfTheFirst() async throws {
             let stage = try Stage.here
             try await stage.redis([
-                Gateway.lease("gw-b7"), Gateway.presence("b7", "phone", gateway: "gw-b7", activeConversation: "c-b7"),
-                Gateway.presence("b7", "watch", state: "bg", gateway: "gw-b7", flags: "l", since: nowMs),
+                Gateway.lease("gw-b10"),
+                Gateway.presence("b10", "phone", gateway: "gw-b10", activeConversation: "c-b10"),
+                Gateway.presence("b10", "watch", state: "bg", gateway: "gw-b10", flags: "l", since: nowMs),
             ])
-            try await stage.play(state: [.bind("b7", "pad"), .bind("b7", "watch")])
-            try await stage.writeEvents([.message("b7-1", to: ["b7"])])
-            let pad = token("b7", "pad")
+            try await stage.play(state: [.bind("b10", "pad"), .bind("b10", "watch")])
+            try await stage.writeEvents([.message("b10-1", to: ["b10"])])
+            let pad = token("b10", "pad")
             _ = try await stage.look(until: "the tablet is pushed") { !$0.accepted(pad).isEmpty }
-            try await stage.redis([Gateway.off("b7", "phone")])
+            try await stage.redis([Gateway.off("b10", "phone")])
             let seen = try await stage.look(until: "the number reaches the tablet") { $0.accepted(pad).count == 2 }
             #expect(seen.accepted(pad).map { $0.json["aps"]?["badge"]?.int } == [nil, 1])
             #expect(
                 seen.accepted(pad).last.map { String(decoding: $0.payload, as: UTF8.self) } == #"{"aps":{"badge":1}}"#)
             try await stage.settle()
             #expect(
-                try await stage.look().outcomes(of: "b7-1") == [
-                    "b7/pad accepted ok", "b7/phone online ok", "b7/watch accepted ok 1",
+                try await stage.look().outcomes(of: "b10-1") == [
+                    "b10/pad accepted ok", "b10/phone online ok", "b10/watch accepted ok 1",
                 ])
         }
 
