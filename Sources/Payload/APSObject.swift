@@ -105,26 +105,27 @@ struct APSObject {
         }
     }
 
+    /// Whether the alert has one of two keys that give the same part.
+    private func gives(_ members: [JSONValue.Member], _ key: String, _ other: String) -> Bool {
+        members.contains { ($0.isNamed(key) || $0.isNamed(other)) && !$0.value.isNull }
+    }
+
     /// Whether all parts of the merged alert show nothing: it is treated as absent then.
     private func showsNothing(_ members: [JSONValue.Member]) -> Bool {
-        func gives(_ key: String, _ other: String) -> Bool {
-            members.contains { ($0.isNamed(key) || $0.isNamed(other)) && !$0.value.isNull }
-        }
-        if text.isForcedText || !gives("body", "loc-key") { return false }
-        if text.title != nil, !gives("title", "title-loc-key") { return false }
-        if text.subtitle != nil, !gives("subtitle", "subtitle-loc-key") { return false }
+        if text.isForcedText || !gives(members, "body", "loc-key") { return false }
+        if text.title != nil, !gives(members, "title", "title-loc-key") { return false }
+        if text.subtitle != nil, !gives(members, "subtitle", "subtitle-loc-key") { return false }
         return BlankText.showsNothing(alert: .object(members))
     }
 
     private func writeMerged(_ members: [JSONValue.Member], to writer: inout JSONWriter) -> Body? {
-        func gives(_ key: String, _ other: String) -> Bool {
-            members.contains { ($0.isNamed(key) || $0.isNamed(other)) && !$0.value.isNull }
-        }
         writer.beginObject()
-        if let title = text.title, !gives("title", "title-loc-key") { writer.member("title", title) }
-        if let subtitle = text.subtitle, !gives("subtitle", "subtitle-loc-key") { writer.member("subtitle", subtitle) }
+        if let title = text.title, !gives(members, "title", "title-loc-key") { writer.member("title", title) }
+        if let subtitle = text.subtitle, !gives(members, "subtitle", "subtitle-loc-key") {
+            writer.member("subtitle", subtitle)
+        }
         var body: Body?
-        let isOurs = text.isForcedText || !gives("body", "loc-key")
+        let isOurs = text.isForcedText || !gives(members, "body", "loc-key")
         if isOurs {
             writer.key("body")
             body = writeText(name: text.name, text.body, to: &writer)

@@ -7,16 +7,8 @@ import Testing
 
 /// Connections and credentials that are replaced while pushes go on.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ClientReplacementTests {
-    static var watchful: APNsLimits {
-        var limits = World.quick
-        limits.connectionsMax = 2
-        limits.stallNanos = 100_000_000
-        limits.pingAfterNanos = 40_000_000
-        return limits
-    }
-
     @Test func connectionThatAnswersPingsButNoPushesIsReplaced() async throws {
-        try await withWorld(limits: Self.watchful) { loop, world in
+        try await withWorld(limits: World.watchful) { loop, world in
             await loop.run { _ in
                 world.peer.onRequest = { [unowned world] request, connection in
                     // The first connection freezes after ten; its PINGs are answered below.
@@ -44,7 +36,7 @@ import Testing
     }
 
     @Test func connectionThatHoardsItsWindowIsReplaced() async throws {
-        try await withWorld(limits: Self.watchful) { loop, world in
+        try await withWorld(limits: World.watchful) { loop, world in
             await loop.run { _ in
                 world.peer.windowBytes = 65_535
                 world.peer.returnsWindow = false

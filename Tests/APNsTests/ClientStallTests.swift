@@ -8,16 +8,8 @@ import Testing
 
 /// New connections that carry nothing, and the push that is stuck on one.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ClientStallTests {
-    static var watchful: APNsLimits {
-        var limits = World.quick
-        limits.connectionsMax = 2
-        limits.stallNanos = 100_000_000
-        limits.pingAfterNanos = 40_000_000
-        return limits
-    }
-
     @Test func peerThatAllowsNoStreamIsReplacedAndNotUsable() async throws {
-        try await withWorld(limits: Self.watchful) { loop, world in
+        try await withWorld(limits: World.watchful) { loop, world in
             await loop.run { _ in
                 world.peer.maxStreams = 0
                 world.peer.onConnection = { [unowned world] connection in
@@ -41,7 +33,7 @@ import Testing
     }
 
     @Test func peerThatNeverRaisesItsStreamsIsLeftAgainAndAgainAtABoundedNumber() async throws {
-        try await withWorld(limits: Self.watchful) { loop, world in
+        try await withWorld(limits: World.watchful) { loop, world in
             let counts = Facts<[Int]>()
             await loop.run { _ in
                 world.peer.maxStreams = 0
@@ -58,7 +50,7 @@ import Testing
 
     /// A body that never left cannot have been processed: it is sent again however often that happens.
     @Test func peerWithoutStreamWindowIsReplacedAndNothingCountsAsSent() async throws {
-        var limits = Self.watchful
+        var limits = World.watchful
         limits.answerNanos = 200_000_000
         limits.unknownTries = 0
         try await withWorld(limits: limits) { loop, world in
@@ -79,7 +71,7 @@ import Testing
     }
 
     @Test func stuckFirstPushDelaysOnlyItsOwnDevice() async throws {
-        try await withWorld(limits: Self.watchful) { loop, world in
+        try await withWorld(limits: World.watchful) { loop, world in
             await loop.run { _ in
                 world.peer.onRequest = { request, connection in
                     if UInt64(request.token, radix: 16) != 1 { connection.answer(request.stream, 200) }
@@ -98,7 +90,7 @@ import Testing
     }
 
     @Test func slowFirstAnswerKeepsItsConnection() async throws {
-        try await withWorld(limits: Self.watchful) { loop, world in
+        try await withWorld(limits: World.watchful) { loop, world in
             await loop.run { _ in
                 world.peer.onRequest = { [unowned world] request, connection in
                     if UInt64(request.token, radix: 16) != 1 { return connection.answer(request.stream, 200) }
@@ -118,7 +110,7 @@ import Testing
     }
 
     @Test func stuckPushThatNobodyWaitsForReplacesNoConnection() async throws {
-        try await withWorld(limits: Self.watchful) { loop, world in
+        try await withWorld(limits: World.watchful) { loop, world in
             let ticks = Facts<Int>()
             await loop.run { _ in
                 world.peer.onRequest = { _, _ in ticks.record(0) }

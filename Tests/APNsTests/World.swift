@@ -62,6 +62,15 @@ final class World: APNsClientDelegate, @unchecked Sendable {
             metrics: APNsMetrics(registry: metrics, app: "im"), delegate: self, seed: 11)
     }
 
+    /// `quick`, with a second connection for pushes that stall on the first one.
+    static var watchful: APNsLimits {
+        var limits = quick
+        limits.connectionsMax = 2
+        limits.stallNanos = 100_000_000
+        limits.pingAfterNanos = 40_000_000
+        return limits
+    }
+
     /// Waits so short that no test has to be patient; deadlines that no loaded machine misses, since a missed one breeds
     /// pushes that a test did not ask for.
     static var quick: APNsLimits {

@@ -18,7 +18,7 @@ final class HTTPConnection: LinkDelegate {
     private(set) var sinceNanos: UInt64
     /// The numeric local address of the connection; nil if the system does not report it.
     let localHost: String?
-    /// The numeric address of the client; empty where the system does not tell it.
+    /// The numeric address of the client; empty if the system does not give it.
     let source: String
 
     private let link: Link

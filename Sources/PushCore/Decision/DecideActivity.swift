@@ -90,7 +90,9 @@ extension LiveActivity {
 
     /// An update or end goes to the activity's own tokens. A start goes to the start tokens of its attributes type, and
     /// on a device without one to the token without a type.
-    fileprivate func mayUse(_ index: Int, of tokens: [BoundToken]) -> Bool {
+    ///
+    /// - Parameter index: a place in `tokens`, which are all tokens of the user.
+    public func mayUse(_ index: Int, of tokens: [BoundToken]) -> Bool {
         let token = tokens[index]
         guard action == .start else {
             return token.record.type == .activity && activityID.isSame(as: token.record.activityID)

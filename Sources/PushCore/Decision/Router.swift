@@ -10,7 +10,6 @@ public func addressedDevices(
 /// Step 11: the route to each device by strategy, liveness and desktop policy (contract section 5).
 struct Router {
     private let conversation: String
-    /// The token type for this push. Ordinary pushes never go to voip tokens.
     private let tokenType: TokenRecord.Kind
     private let strategy: Strategy
     /// Steps 2-9 allowed an alert.
@@ -23,7 +22,7 @@ struct Router {
 
     init(_ message: borrowing Message, policy: borrowing AppPolicy, allowed: Bool, now: Int64) {
         self.conversation = message.conversation.id
-        self.tokenType = message.push.voip ? .voip : .alert
+        self.tokenType = message.tokenType
         self.strategy = message.push.strategy ?? policy.strategy
         self.allowed = allowed
         self.alerts = allowed && !message.push.silent

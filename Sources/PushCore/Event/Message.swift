@@ -95,6 +95,9 @@ public struct Message: Sendable {
 }
 
 extension Message {
+    /// The type of the tokens that it is pushed to. Ordinary pushes never go to voip tokens.
+    public var tokenType: TokenRecord.Kind { push.voip ? .voip : .alert }
+
     public init(
         kind: Kind = .message, msgID: String, serverSeq: Int64? = nil, expireAtMs: Int64, conversation: Conversation,
         from: Sender, to: Audience, mention: Mention? = nil, typeName: String? = nil, isCustomType: Bool = false,

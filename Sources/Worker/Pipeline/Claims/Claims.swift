@@ -7,7 +7,7 @@ import Telemetry
 /// unknown.
 ///
 /// Plain commands (`PlainClaim`) claim the usual message, the script everything else: alone for a message to one
-/// recipient, together for recipients of one message whose reads were answered together. After a permanent fault of a
+/// recipient, together for recipients of one message with answers in the same turn. After a permanent fault of a
 /// common call each is claimed alone. Claimed candidates are in `claimed`, in the order of their claims; candidates for
 /// the script in `unsettled`; candidates without an answer from Redis in `failed`.
 final class Claims {

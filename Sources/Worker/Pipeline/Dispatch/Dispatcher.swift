@@ -320,19 +320,14 @@ final class Dispatcher {
 
     /// Push id of the earlier attempt; nil if the token was re-bound since.
     private func earlierPushID(_ job: RecipientJob, _ candidate: Candidate, _ device: String) -> PushID? {
-        let type = pushedType(job)
-        let token = candidate.recipient.tokens.last { bound in
-            bound.device.isSame(as: device) && bound.record.type == type
-                && (type != .activity || (job.event.activity?.id.isSame(as: bound.record.activityID) ?? false))
+        let tokens = candidate.recipient.tokens
+        let type = job.event.message?.read { $0.tokenType } ?? .alert
+        let index = tokens.indices.last { index in
+            guard tokens[index].device.isSame(as: device) else { return false }
+            return job.event.content?.activity?.mayUse(index, of: tokens) ?? (tokens[index].record.type == type)
         }
-        guard let token, token.record.boundMs <= job.event.origin?.source.kafkaMs ?? .max else { return nil }
-        return job.pushIDPrefix.id(tokenHex: token.record.hex)
-    }
-
-    /// The type of the tokens that its event is pushed to.
-    private func pushedType(_ job: RecipientJob) -> TokenRecord.Kind {
-        if let activity = job.event.activity { return activity.action == .start ? .start : .activity }
-        return job.event.message?.read { $0.push.voip } ?? false ? .voip : .alert
+        guard let index, tokens[index].record.boundMs <= job.event.origin?.source.kafkaMs ?? .max else { return nil }
+        return job.pushIDPrefix.id(tokenHex: tokens[index].record.hex)
     }
 
     /// In a later round each device that still waited expires, and each that an earlier round or try left; else the user does, once.

@@ -324,8 +324,8 @@ final class Intake {
 
     // MARK: Rebalances
 
-    /// A part of its partitions' work has ended. The end of the turn checks once what is left (`endRevocation`): with
-    /// thousands of ends in one turn, a check after each would be quadratic.
+    /// A part of its partitions' work has ended. The end of the turn checks the open work once (`endRevocation`): a turn
+    /// may have thousands of ends, and a check after each would be quadratic.
     func mayEndRevocation() {
         if revocation == nil { return }
         revocation?.hasChanged = true

@@ -118,9 +118,9 @@ final class Lookup {
         oversized.isEmpty || !oversized.contains(job.key(stage), nowNanos: shard.nowNanos)
     }
 
-    /// A message that the group's level or the sender denies. Not with `dnd_mode: chain`, where quiet hours (part of
-    /// the settings) may allow what a level denies; not a recall, which may lower a badge; and not while Redis accepts
-    /// no writes, because only the full path handles a missing mark.
+    /// A message that the group's level or the sender denies. There are three exceptions. With `dnd_mode: chain`, quiet
+    /// hours (part of the settings) may allow a message in spite of the level. A recall may lower a badge. While Redis
+    /// refuses writes, only the full path handles a missing mark.
     private func isLikelyDenied(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         let event = job.event
         guard !job.flags.contains(.decided), shard.writes.refusal == nil, let level = candidate.recipient.groupLevel,

@@ -5,7 +5,8 @@ import PushCore
 /// One record of `carillon.parked` with deferred work: an event, or the open part of one recipient.
 ///
 /// A line of JSON, and after it the original bytes of the event. The format is internal. The reader continues like
-/// after a crash: the claim shows what was counted and accepted, `done` which devices have their record.
+/// after a crash: the claim shows whether the message was counted, and the devices that were pushed; `done` lists the
+/// devices that have their record.
 struct ParkedRecord: Sendable, Equatable {
     var app: String
     /// The recipient; nil for the event with all its recipients.

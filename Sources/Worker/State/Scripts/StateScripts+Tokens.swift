@@ -1,7 +1,7 @@
 import Redis
 
 /// A bind crosses slots: the token's owner entry first, then the users. The token is removed from the previous owners
-/// before the new one gets it; also from a user who unbound it or whose token was removed, because that may have been
+/// before the new one gets it. It is also removed from a user after an unbind or a removal, because that may have been
 /// interrupted before the copy was deleted. A copy that remains or comes late has a version without known owners
 /// (`KnownOwners`), so the owner is read, and the push is refused. An interrupted bind is completed when the record is
 /// read again. So a push may be lost, but none reaches a previous owner once the bind is applied.
