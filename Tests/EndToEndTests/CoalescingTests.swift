@@ -127,7 +127,7 @@ struct Coalescing {
 /// What happens while a window is open.
 @Suite(.serialized, InWorld(settings: BurstWorld.settings(windowMs: BurstWorld.longWindowMs)))
 struct CoalescingMeanwhile {
-    @Test func mentionsForcedSilentAndRecallsGoAtOnce() async throws {
+    @Test func mentionsForcedSilentAndRevokesGoAtOnce() async throws {
         let stage = try Stage.here
         let seen = try await stage.play(
             state: [.bind("b4"), .bind("b4", type: "voip")],
@@ -148,7 +148,7 @@ struct CoalescingMeanwhile {
         #expect(last - first < BurstWorld.longWindowMs, "none of them waited")
     }
 
-    @Test func whatIsReadOrRecalledMeanwhileIsNotTold() async throws {
+    @Test func whatIsReadOrRevokeedMeanwhileIsNotTold() async throws {
         let stage = try Stage.here
         try await stage.play(state: [.bind("b5"), .bind("b6")])
         try await stage.writeEvents(
@@ -158,7 +158,7 @@ struct CoalescingMeanwhile {
             let seen = try await stage.look()
             return seen.accepted(token("b5", "phone")).count == 1 && seen.accepted(token("b6", "phone")).count == 1
         }
-        // The newest is recalled: the next newest carries the rest. Of the other user everything is read.
+        // The newest is revoked: the next newest carries the rest. Of the other user everything is read.
         try await stage.writeEvents([
             .revoke("b5-r", of: "b5-4", to: "b5", conv: "c-b5", push: #""content":"x","enabled":false"#)
         ])

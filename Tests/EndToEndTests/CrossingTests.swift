@@ -88,8 +88,8 @@ struct CrossingTests {
         }
     }
 
-    /// The older number arrives last, and the push that was to follow it is recalled before it leaves.
-    @Test func aNumberWhoseFollowerIsRecalledIsLookedAfterAllTheSame() async throws {
+    /// The older number arrives last, and the push that was to follow it is revoked before it leaves.
+    @Test func aNumberWhoseFollowerIsRevokeedIsLookedAfterAllTheSame() async throws {
         try await Stage.with(Self.settings(shards: 1)) { stage in
             let conversations = try await Self.conversationsOfTwo(stage)
             try await stage.play(state: [.bind("u1", as: Self.slow)])

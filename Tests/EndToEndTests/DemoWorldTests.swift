@@ -69,7 +69,7 @@ import Worker
             #expect(outcomes.count == Self.expected.count)
             for (id, expected) in Self.expected {
                 var outcomes = seen.outcomes(of: id)
-                // The silent message after the recall is of another conversation: it may count before the recall is sent.
+                // The silent message after the revoke is of another conversation: it may count before the revoke is sent.
                 if id == "e-017" { outcomes = outcomes.map { $0.replacing(" 3", with: " 2") } }
                 #expect(outcomes == expected, "\(id)")
             }

@@ -7,7 +7,7 @@ import Support
 import Testing
 import Worker
 
-/// The digest at the end of quiet hours, in a world whose app sends it.
+/// The digest at the end of DND, in a world whose app sends it.
 ///
 /// No test waits for a window's end: what is due in Redis is made due now.
 @Suite(.serialized, InWorld(settings: DigestWorld.settings))
@@ -68,7 +68,7 @@ struct Digests {
         #expect(try await stage.look().pushes(to: token("g2", "phone")).isEmpty)
     }
 
-    @Test func quietHoursThatHoldAgainPutItOff() async throws {
+    @Test func aNewDNDWindowPutsTheDigestOff() async throws {
         let stage = try await night("g3")
         try await makeDue("g3", stage, quietEnds: false)
         let due = DigestWorld.due("g3")

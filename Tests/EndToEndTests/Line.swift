@@ -50,7 +50,7 @@ extension Line {
             """)
     }
 
-    /// A recall of `target`.
+    /// A revoke of `target`.
     static func revoke(
         _ id: String, of target: String, to: String, conv: String? = nil, badge: String = "decrease",
         push: String = #""content":"recalled""#, sentMs: Int64? = nil, _ more: String = ""

@@ -91,7 +91,7 @@ enum StateFuzz {
         }
         let minutes = 0..<1440
         if settings.dnd?.windows.contains(where: { !minutes.contains($0.start) || !minutes.contains($0.end) }) == true {
-            complaints.append("quiet hours that are none")
+            complaints.append("DND that are none")
         }
         return complaints
     }
@@ -128,7 +128,7 @@ enum StateFuzz {
             to: .init(uids: ["u"]))
         for now in [Int64(0), 1_700_000_000_000, 253_402_300_799_999] {
             _ = decide(message, sentMs: 0, for: recipient, policy: policy, zones: DecisionFuzz.zones, now: now)
-            _ = QuietHours.endMs(for: recipient, policy: policy, zones: DecisionFuzz.zones, now: now)
+            _ = DNDState.endMs(for: recipient, policy: policy, zones: DecisionFuzz.zones, now: now)
         }
     }
 }

@@ -19,11 +19,11 @@ import Testing
     }
 
     enum Kind: String, CaseIterable, Sendable {
-        /// `stalerecall`: of a message that this receiver's badge did not hold. `communication`: of an app with that on, whose
+        /// `stalerevoke`: of a message that this receiver's badge did not hold. `communication`: of an app with that on, whose
         /// client counts.
         /// `text`: the payload is a text; `spelled`: one that spells an object. `picture`: with subtitle and image.
         /// `sendercounts`: of an app with `badge: sender`.
-        case message, group, forced, hidden, silent, call, recall, stalerecall, communication
+        case message, group, forced, hidden, silent, call, revoke, stalerevoke, communication
         case text, spelled, picture, sendercounts
     }
 
@@ -112,7 +112,7 @@ import Testing
                 message.push.content = "Call"
                 message.push.sound = "ring.caf"
                 message.push.payload = .object([.init("call", .string("c1"))])
-            case .recall, .stalerecall:
+            case .revoke, .stalerevoke:
                 message.kind = .revoke
                 message.revoke = .init(targetMsgID: "m0", badge: .decrease)
                 message.typeName = "RC:RcNtf"
@@ -144,11 +144,11 @@ import Testing
         case .hidden: return (message, PayloadVariant(language: "en", isHidden: true, contentKey: "work"), 3)
         case .silent: return (message, PayloadWorld.english, 3)
         case .call: return (message, PayloadWorld.english, nil)
-        case .recall:
+        case .revoke:
             var variant = PayloadWorld.english
             variant.lowersBadge = true
             return (message, variant, 2)
-        case .stalerecall: return (message, PayloadWorld.english, 2)
+        case .stalerevoke: return (message, PayloadWorld.english, 2)
         case .communication: return (message, PayloadWorld.english, 7)
         case .text, .spelled, .picture, .sendercounts: return (message, PayloadWorld.english, 3)
         }

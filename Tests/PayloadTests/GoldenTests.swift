@@ -266,7 +266,7 @@ import Testing
     }
 
     @Test(arguments: [(Message.Revoke.Badge.decrease, true), (.keep, false), (.count, false)], [false, true])
-    func wpsTellsARecallThatLoweredThisReceiversBadge(_ row: (Message.Revoke.Badge, Bool), lowered: Bool) throws {
+    func wpsShowsARevokeThatLoweredThisReceiversBadge(_ row: (Message.Revoke.Badge, Bool), lowered: Bool) throws {
         let (badge, decreases) = row
         var variant = PayloadWorld.english
         variant.lowersBadge = lowered

@@ -42,7 +42,7 @@ import Testing
         #expect(value(facts + [read("c", toMs: 9, at: 7)]) == 2)
     }
 
-    @Test func aRecallAfterTheReportTakesFromItsTotal() {
+    @Test func aRevokeAfterTheReportTakesFromItsTotal() {
         let facts = [counted("a", at: 1), Fact.report(value: 3, clientMs: 5)]
         #expect(value(facts + [revoke("a", at: 4)]) == 3)
         #expect(value(facts + [revoke("a", at: 6)]) == 2)

@@ -32,7 +32,7 @@ import Testing
         var trace = RecordedTrace()
         let row = DecisionRow("row 6 | muted | group | mute=5 dnd=00:00-23:59 phone=fg |  | conv_muted +0 phone=quiet")
         #expect(row.decide(&trace) == row.expected)
-        #expect(trace.steps.map(\.step) == [.expiry, .read, .veto, .mute, .quietHours, .badge, .routes, .token])
+        #expect(trace.steps.map(\.step) == [.expiry, .read, .veto, .mute, .dnd, .badge, .routes, .token])
         #expect(trace.steps[3].outcome == "conv_muted")
         #expect(trace.steps[3].input == "level 5 by user, mention none, forced false")
     }
@@ -51,7 +51,7 @@ import Testing
             world.readRecipient("alert:phone")
             world.readRecipient("dnd=22:00-08:00")
             world.message.expireAtMs = .max
-            let minute = QuietHours(world.recipient, policy: world.policy, zones: TestZones(), now: now).minute
+            let minute = DNDState(world.recipient, policy: world.policy, zones: TestZones(), now: now).minute
             #expect((0..<1440).contains(minute))
             _ = decide(
                 world.message, sentMs: now, for: world.recipient, policy: world.policy, zones: TestZones(), now: now)
@@ -63,7 +63,7 @@ import Testing
         (59_999, 0, 0), (60_000, 0, 1), (30_000, 30, 1), (0, 20_700, 345),
     ])
     func theMinuteOfTheDayIsTheLocalOne(ms: Int64, offset: Int, minute: Int) {
-        #expect(QuietHours.minuteOfWeek(ms, offset: offset) % 1440 == minute)
+        #expect(DNDState.minuteOfWeek(ms, offset: offset) % 1440 == minute)
     }
 
     @Test func theSenderAndTheExcludedAreNotMeant() {
@@ -83,13 +83,13 @@ import Testing
         #expect(facts.reason(expireAtMs: 1000, now: now) == reason)
     }
 
-    /// Step 2 ends all but one: an expired recall still takes its target off the badge.
+    /// Step 2 ends all but one: an expired revoke still takes its target off the badge.
     @Test(arguments: [
         (Message.Kind.message, Message.Revoke.Badge.decrease, false), (.revoke, .decrease, true),
         (.revoke, .keep, false),
         (.revoke, .count, false),
     ])
-    func onlyARecallThatDecreasesIsClaimedThoughItExpired(
+    func onlyARevokeThatDecreasesIsClaimedThoughItExpired(
         kind: Message.Kind, badge: Message.Revoke.Badge, needsClaim: Bool
     ) {
         var world = World()
@@ -116,8 +116,8 @@ import Testing
         ("nodesktop pc=fg alert:phone", "", "phone=revoked pc=quiet"),
         ("nodesktop hold=30 pc=fg alert:phone", "", "phone=revoked pc=quiet"),
     ])
-    func aRecallFoundJustBeforeSendingTakesTheAlertFromEveryWay(recipient: String, app: String, ways: String) {
-        let row = World(DecisionRow("row 18 | late recall | | \(recipient) | \(app) |"))
+    func aRevokeFoundJustBeforeSendingTakesTheAlertFromEveryWay(recipient: String, app: String, ways: String) {
+        let row = World(DecisionRow("row 18 | late revoke | | \(recipient) | \(app) |"))
         let decision = PushCore.decide(
             row.message, sentMs: row.sentMs, for: row.recipient, policy: row.policy, zones: TestZones(), now: row.now)
         func words(_ decision: Decision) -> String {

@@ -15,7 +15,7 @@ import Testing
     @Test(
         arguments: [
             (#"{"event_id":"e1","msg_id":"m1","uid":"bob"}"#, #"{"event_id":"e1~t4g","msg_id":"m1~t4g","uid":"bob"}"#),
-            // What is recalled is named as the message was.
+            // What is revoked is named as the message was.
             (
                 #"{"msg_id":"r1","revoke":{"target_msg_id":"m1","badge":"keep"}}"#,
                 #"{"msg_id":"r1~t4g","revoke":{"target_msg_id":"m1~t4g","badge":"keep"}}"#

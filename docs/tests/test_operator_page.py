@@ -165,7 +165,7 @@ def test_the_keyboard_reaches_the_box_and_gets_its_answer(tab: Browser, page: st
     tab.press("page-m1" + Keys.ENTER)
     tab.until("it is answered", lambda: "/trace?" in tab.driver.current_url and tab.ask("!!document.getElementById('answer')"))
     answer = tab.text("#answer")
-    for words in ("page-m1", "accepted", "quiet hours", "A plain message", "phone"):
+    for words in ("page-m1", "accepted", "DND", "A plain message", "phone"):
         assert words in answer, answer
     assert GOOD not in answer and "hello" not in answer
 

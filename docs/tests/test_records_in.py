@@ -61,7 +61,7 @@ GOOD: dict[str, dict[str, Any]] = {
 # Rules that a schema cannot express: they depend on another field, the configuration or the whole record.
 # The schema must refuse everything else that the worker refuses.
 BEYOND_SCHEMAS = re.compile(
-    "start and end must differ|not a time zone of|quiet hours need a window|a start needs an alert|unknown app|"
+    "start and end must differ|not a time zone of|DND needs a window|a start needs an alert|unknown app|"
     "longer than 2048 characters|record longer than|more than 32"
 )
 

@@ -67,7 +67,7 @@ public struct BadgeLedger: Sendable {
         for (msgID, message) in counted {
             let goneMs = gone(msgID, message)
             if let base, message.sentMs <= base.clientMs {
-                // Part of the client's total, unless it was read or revoked before the report. Later reads and recalls
+                // Part of the client's total, unless it was read or revoked before the report. Later reads and revokes
                 // are subtracted from that total.
                 if let goneMs, goneMs > base.clientMs { taken += 1 }
             } else if goneMs == nil {
@@ -78,7 +78,7 @@ public struct BadgeLedger: Sendable {
         return overflow ? .max : sum
     }
 
-    /// Time of the first read or recall of the message; nil if it is unread.
+    /// Time of the first read or revoke of the message; nil if it is unread.
     private func gone(_ msgID: String, _ message: Counted) -> Int64? {
         var first = revokes[msgID]
         for read in reads[message.conversation] ?? [] where read.mark.covers(seq: message.seq, sentMs: message.sentMs) {

@@ -8,7 +8,7 @@ public func decide(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
     zones: some ZoneTable, now: Int64
 ) -> Decision {
-    let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
+    let quiet = DNDState(recipient, policy: policy, zones: zones, now: now)
     var trace = NoTrace()
     return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
 }
@@ -18,7 +18,7 @@ public func decide(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
     zones: some ZoneTable, now: Int64, facts: inout DecisionFacts
 ) -> Decision {
-    let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
+    let quiet = DNDState(recipient, policy: policy, zones: zones, now: now)
     var trace = FactTrace()
     defer { facts = trace.facts }
     return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
@@ -29,14 +29,14 @@ public func decide(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
     zones: some ZoneTable, now: Int64, trace: inout some DecisionTrace
 ) -> Decision {
-    let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
+    let quiet = DNDState(recipient, policy: policy, zones: zones, now: now)
     return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
 }
 
 /// Not generic over the zones, so that this module contains a version specialised for `NoTrace`.
 private func decide<Trace: DecisionTrace>(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
-    quiet: QuietHours, now: Int64, trace: inout Trace
+    quiet: DNDState, now: Int64, trace: inout Trace
 ) -> Decision {
     let expired = message.expireAtMs <= now
     trace.record(
@@ -64,7 +64,7 @@ private func decide<Trace: DecisionTrace>(
     let veto = denyForVeto(message, hasContent: hasContent, isVetoed: isVetoed, trace: &trace)
     let mute = denyForMute(
         chain, mention, isForced: isForced, passes: passesMute, windowDecides: windowDecides, trace: &trace)
-    let window = denyForQuietHours(quiet, isForced: isForced, passes: passesWindow, policy: policy, trace: &trace)
+    let window = denyForDND(quiet, isForced: isForced, passes: passesWindow, policy: policy, trace: &trace)
     let denied = read ?? veto ?? mute ?? window
     let alert = denied.map(Decision.Alert.deny) ?? .allow(forced: isForced)
 
@@ -87,7 +87,7 @@ private func decide<Trace: DecisionTrace>(
     return decision
 }
 
-/// Step 6, and a known recall: both make an alert obsolete.
+/// Step 6, and a known revoke: both make an alert obsolete.
 private func denyForRead(
     _ message: borrowing Message, sentMs: Int64, of recipient: borrowing Recipient, trace: inout some DecisionTrace
 ) -> Reason? {
@@ -121,16 +121,16 @@ private func denyForMute(
     trace.record(
         .mute,
         input: "level \(chain.level.rawValue) by \(chain.link.rawValue), mention \(mention.text), forced \(isForced)",
-        outcome: windowDecides ? "the quiet window decides" : reason?.rawValue ?? "let through")
+        outcome: windowDecides ? "the DND window decides" : reason?.rawValue ?? "let through")
     return reason
 }
 
 /// Step 9.
-private func denyForQuietHours(
-    _ quiet: QuietHours, isForced: Bool, passes: Bool, policy: borrowing AppPolicy, trace: inout some DecisionTrace
+private func denyForDND(
+    _ quiet: DNDState, isForced: Bool, passes: Bool, policy: borrowing AppPolicy, trace: inout some DecisionTrace
 ) -> Reason? {
     trace.record(
-        .quietHours,
+        .dnd,
         input: quiet.isActive
             ? "active at minute \(quiet.minute) of day \(quiet.weekMinute / 1440 + 1), level \(quiet.level), forced \(isForced), "
                 + "force overrides \(policy.forceOverridesDND)"
@@ -139,7 +139,7 @@ private func denyForQuietHours(
     return passes ? nil : .dnd
 }
 
-/// Step 10: a message counts if it was let through, or held by quiet hours only, unless the user has its conversation open on
+/// Step 10: a message counts if it was let through, or held by DND only, unless the user has its conversation open on
 /// a phone or tablet in the foreground.
 private func counts(
     _ message: borrowing Message, isHeard: Bool, for recipient: borrowing Recipient, now: Int64,
@@ -158,7 +158,7 @@ private func counts(
 /// The results of the steps as codes.
 private func facts(
     of message: borrowing Message, for recipient: borrowing Recipient, _ chain: MuteChain, _ mention: MentionClass,
-    _ quiet: QuietHours, denials: (read: Reason?, veto: Reason?, mute: Reason?, window: Reason?), counted: Bool,
+    _ quiet: DNDState, denials: (read: Reason?, veto: Reason?, mute: Reason?, window: Reason?), counted: Bool,
     isForced: Bool, windowDecides: Bool, now: Int64
 ) -> DecisionFacts {
     var facts = DecisionFacts.decided

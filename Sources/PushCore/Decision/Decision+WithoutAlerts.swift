@@ -1,5 +1,5 @@
 extension Decision {
-    /// The same decision after the claim, or the check just before sending, found the message read or recalled
+    /// The same decision after the claim, or the check just before sending, found the message read or revoked
     /// (contract section 5, step 15): no route alerts any more.
     ///
     /// Live devices still get the message. A device with a planned push ends with the reason, in a record of its own,

@@ -5,7 +5,7 @@ import Digits
 public struct Decision: Sendable, Equatable {
     /// Steps 2 and 6-9. A deny suppresses the alert only: live devices still get the message.
     public var alert: Alert
-    /// Step 10: whether this message raises the user's badge. Veto, mute and quiet hours decide; step 6 does not.
+    /// Step 10: whether this message raises the user's badge. Veto, mute and DND decides; step 6 does not.
     ///
     /// The store knows which messages were read or revoked first, checks this in one atomic step with the duplicate
     /// check, and adds nothing for them. It still needs such a message as counted: a client's report between sending
@@ -14,7 +14,7 @@ public struct Decision: Sendable, Equatable {
     public var counted: Bool
     /// Step 11, one per device that gets or could get something. Empty with an allowed `alert` means `noToken`.
     public var routes: [Route]
-    /// Whether the pair needs a claim. An expired event needs none, because nothing is sent. But an expired recall that
+    /// Whether the pair needs a claim. An expired event needs none, because nothing is sent. But an expired revoke that
     /// decreases is claimed, because the claim lowers the badge, whatever happens to the alert.
     public var needsClaim: Bool
 

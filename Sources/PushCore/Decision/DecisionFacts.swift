@@ -79,11 +79,11 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
         steps.append(
             step(
                 .mute, contains(.muted) ? .convMuted : nil,
-                contains(.windowDecides) ? "the quiet window decides" : "let through",
+                contains(.windowDecides) ? "the DND window decides" : "let through",
                 "level \(level.rawValue) by \(link.rawValue), mention \(mention)\(forced)"))
         steps.append(
             step(
-                .quietHours, contains(.heldByQuiet) ? .dnd : nil,
+                .dnd, contains(.heldByQuiet) ? .dnd : nil,
                 contains(.settingsUnread) ? "not looked at" : "let through",
                 contains(.settingsUnread) ? "" : contains(.quiet) ? "active window\(forced)" : "no active window"))
         let why =

@@ -4,7 +4,7 @@ public enum DecisionStep: Int, Sendable, CaseIterable {
     case read = 6
     case veto = 7
     case mute = 8
-    case quietHours = 9
+    case dnd = 9
     case badge = 10
     case routes = 11
     case token = 12

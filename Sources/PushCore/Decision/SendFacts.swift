@@ -4,7 +4,7 @@
 public struct SendFacts: Sendable, Equatable {
     /// A read mark covers the message.
     public var isRead: Bool
-    /// The message was recalled.
+    /// The message was revoked.
     public var isRevoked: Bool
     /// The Live Activity takes no such record any more.
     public var isActivityOver: Bool

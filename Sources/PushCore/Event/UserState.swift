@@ -94,9 +94,9 @@ public struct UserState: Sendable {
         /// Minutes of the day.
         public var dndStart: Int?
         public var dndEnd: Int?
-        public var dndDays: QuietWindow.Days?
+        public var dndDays: DNDWindow.Days?
         /// In place of the three; never given with one of them.
-        public var dndWindows: [QuietWindow]?
+        public var dndWindows: [DNDWindow]?
         public var dndZone: String?
         public var dndLevel: Int?
         public var showDetail: Bool?
@@ -109,7 +109,7 @@ public struct UserState: Sendable {
 
         public init() {}
 
-        /// The stored settings decide whether the change is right: it switches quiet hours on or changes a window.
+        /// The stored settings decide whether the change is right: it switches DND on or changes a window.
         public var touchesWindow: Bool {
             dndOn == true || dndStart != nil || dndEnd != nil || dndDays != nil || dndWindows != nil
         }

@@ -59,13 +59,13 @@ public struct UserSettings: Sendable, Equatable {
     public final class DoNotDisturb: Sendable, Equatable {
         public let on: Bool
         /// At least one, at most seven.
-        public let windows: [QuietWindow]
+        public let windows: [DNDWindow]
         /// IANA name; nil for the token's, else the app's.
         public let zone: String?
         /// 1 allows mentions in groups. 5 allows nothing.
         public let level: Int
 
-        public init(on: Bool, windows: [QuietWindow], zone: String? = nil, level: Int = 5) {
+        public init(on: Bool, windows: [DNDWindow], zone: String? = nil, level: Int = 5) {
             self.on = on
             self.windows = windows
             self.zone = zone
@@ -73,9 +73,9 @@ public struct UserSettings: Sendable, Equatable {
         }
 
         public convenience init(
-            on: Bool, start: Int, end: Int, days: QuietWindow.Days = .all, zone: String? = nil, level: Int = 5
+            on: Bool, start: Int, end: Int, days: DNDWindow.Days = .all, zone: String? = nil, level: Int = 5
         ) {
-            self.init(on: on, windows: [QuietWindow(start: start, end: end, days: days)], zone: zone, level: level)
+            self.init(on: on, windows: [DNDWindow(start: start, end: end, days: days)], zone: zone, level: level)
         }
 
         public static func == (one: DoNotDisturb, other: DoNotDisturb) -> Bool {

@@ -12,11 +12,11 @@ extension WorldGenerator {
         }
     }
 
-    /// Message or recall `number`, and the later actions of its receivers.
+    /// Message or revoke `number`, and the later actions of its receivers.
     func message(_ number: Int, atMs: Int64) -> [UInt8] {
         if isAnnouncement(number) { return groupMessage(number, group: 0, atMs: atMs) }
         switch random.below(1000) {
-        case ..<20: if let line = recall(number, atMs: atMs) { return line }
+        case ..<20: if let line = revoke(number, atMs: atMs) { return line }
         case ..<50: return notice(number, atMs: atMs)
         case ..<300 where settings.groups > 1:
             return groupMessage(number, group: groups.pick(&random), atMs: atMs)
@@ -105,15 +105,15 @@ extension WorldGenerator {
         return end(atMs: atMs)
     }
 
-    /// - Returns: nil if there is no message to recall.
-    private func recall(_ number: Int, atMs: Int64) -> [UInt8]? {
+    /// - Returns: nil if there is no message to revoke.
+    private func revoke(_ number: Int, atMs: Int64) -> [UInt8]? {
         guard !recent.isEmpty else { return nil }
         let index = random.below(recent.count)
         let target = recent[index]
-        // Messages to the largest group are never recalled, because a recall would be another announcement.
-        guard !target.isRecalled, target.conversation != .group(0) else { return nil }
+        // Messages to the largest group are never revoked, because a revoke would be another announcement.
+        guard !target.isRevoked, target.conversation != .group(0) else { return nil }
         if case .system = target.conversation { return nil }
-        recent[index].isRecalled = true
+        recent[index].isRevoked = true
         begin(number, "revoke", target.conversation, from: target.sender, atMs: atMs)
         if case .group(let group) = target.conversation {
             countMessage(named: 0, members: groups.size(group))
@@ -129,11 +129,11 @@ extension WorldGenerator {
         writer.beginObject()
         writer.member("target_msg_id", messageID(target.number))
         writer.endObject()
-        // It has its own place in the ring, whatever it recalls.
+        // It has its own place in the ring, whatever it revokes.
         remember(
             Sent(
                 number: number, conversation: target.conversation, sender: target.sender,
-                recipient: target.recipient, isRecalled: true))
+                recipient: target.recipient, isRevoked: true))
         return end(atMs: atMs)
     }
 

@@ -8,7 +8,7 @@ extension WorldGenerator {
             return bind(user, isPad: isPad, version: WorldStorms.version(after: nil), atMs: atMs)
         case .settings(let user, let atMs):
             beginState("settings", user, atMs: atMs)
-            if people.hasQuietHours(user) {
+            if people.hasDND(user) {
                 writer.key("dnd")
                 writer.beginObject()
                 writer.member("on", true)

@@ -2,18 +2,18 @@ internal import JSON
 
 /// Generates the traffic of a messenger, record by record in order of time, for `carillon replay`.
 ///
-/// First all users bind their devices. Then messages come, with their consequences: reads, acks, mutes, recalls, and
+/// First all users bind their devices. Then messages come, with their consequences: reads, acks, mutes, revokes, and
 /// storms of reads and binds. Pure: equal settings give equal bytes on every machine. Its memory does not grow with the
 /// number of users, members or messages, except for storms of binds (100 000 users each). For one thread only.
 public final class WorldGenerator {
-    /// A message that may still be read or recalled.
+    /// A message that may still be read or revoked.
     struct Sent {
         var number: Int
         var conversation: WorldConversation
         var sender: Int
         /// The receiver in a pair conversation.
         var recipient: Int
-        var isRecalled = false
+        var isRevoked = false
     }
 
     public private(set) var tally = WorldTally()

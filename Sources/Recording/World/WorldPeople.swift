@@ -25,7 +25,7 @@ struct WorldPeople {
     /// One in 32 users never allowed notifications.
     func hasTokens(_ user: Int) -> Bool { trait(user, 3, of: 32) != 0 }
     func hasPad(_ user: Int) -> Bool { trait(user, 4, of: 5) == 0 }
-    func hasQuietHours(_ user: Int) -> Bool { trait(user, 5, of: 20) == 0 }
+    func hasDND(_ user: Int) -> Bool { trait(user, 5, of: 20) == 0 }
     func hidesDetail(_ user: Int) -> Bool { trait(user, 6, of: 50) == 0 }
 
     /// One of the user's contacts, of which there are at most eight.

@@ -10,7 +10,7 @@ public struct WorldSettings: Sendable, Equatable {
     public var groups = 200
     /// Members of the largest group. The other groups get smaller by a power law, down to about five.
     public var largest = 2_000
-    /// Records of `im.events`: messages and recalls.
+    /// Records of `im.events`: messages and revokes.
     public var messages = 100_000
     /// Messages to the largest group. It gets no others.
     public var announcements = 1

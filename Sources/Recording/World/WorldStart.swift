@@ -1,4 +1,4 @@
-/// The records before a world's first message: every user binds the devices, and some set quiet hours. User by user.
+/// The records before a world's first message: every user binds the devices, and some set DND. User by user.
 struct WorldStart {
     enum Step {
         case bind(user: Int, isPad: Bool, atMs: Int64)
@@ -30,7 +30,7 @@ struct WorldStart {
             default:
                 self.user += 1
                 self.part = 0
-                if people.hasQuietHours(user) || people.hidesDetail(user) { return .settings(user: user, atMs: atMs) }
+                if people.hasDND(user) || people.hidesDetail(user) { return .settings(user: user, atMs: atMs) }
             }
         }
         return nil

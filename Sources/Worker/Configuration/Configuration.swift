@@ -173,7 +173,7 @@ public struct Configuration: Sendable {
         /// `coalesce.window_s`: alerts of the same conversation within this time after an alert are merged into one
         /// push; 0 for off.
         public var coalesceSeconds: Double = 0
-        /// `dnd_digest`: alerts held by quiet hours are merged into one push at their end.
+        /// `dnd_digest`: alerts held by DND are merged into one push at their end.
         public var sendsDigest = false
         /// `environment`: for tokens without one.
         public var environment = APNsEnvironment.production

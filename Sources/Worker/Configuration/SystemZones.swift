@@ -26,7 +26,7 @@ public final class SystemZones: ZoneTable {
 
     /// The text about missing time zones, with the cure.
     public static let absence =
-        "no time zones at /usr/share/zoneinfo, so that quiet hours count in UTC: install the package tzdata"
+        "no time zones at /usr/share/zoneinfo, so that DND counts in UTC: install the package tzdata"
 
     /// Number of kept zones.
     var keptCount: Int { known.count }
@@ -37,7 +37,7 @@ public final class SystemZones: ZoneTable {
         return rules.offset(at: ms % 1_000 < 0 ? ms / 1_000 - 1 : ms / 1_000)
     }
 
-    /// Whether records may name the zone. Without any zone on this system every well-formed name is let pass: quiet hours and
+    /// Whether records may name the zone. Without any zone on this system every well-formed name is let pass: DND and
     /// binds are not to be lost for a missing package.
     func knows(_ zone: String) -> Bool {
         Self.isName(zone) && (rules(of: zone) != nil || !hasZones)

@@ -111,7 +111,7 @@ extension EventReader {
 
     private func settings(_ record: FieldScope<RecordKey>) throws(BadRecord) -> UserState.SettingsChange {
         var change = UserState.SettingsChange()
-        if let object = try record.object(.dnd) { try readQuietHours(object, into: &change) }
+        if let object = try record.object(.dnd) { try readDND(object, into: &change) }
         change.showDetail = try record.bool(.showDetail)
         change.pushWhenDesktopOnline = try record.bool(.pushWhenDesktopOnline)
         change.holdSeconds = try record.int(.holdS, in: 0...600)

@@ -29,12 +29,12 @@ extension Explainer {
         let claim = try await store.claimDryRun(job.claimRequest(nowMs: context.now))
         job.note(claim, isFirst: true)
         steps.append(claim.step(of: context.job.subject))
-        if claim.state == .finished { return [.duplicate(member.uid, steps)] }
+        if claim.state == .ended { return [.duplicate(member.uid, steps)] }
         var user = RecipientContext(
             event: context, job: job, recipient: found.recipient, presenceNotes: found.notes,
             decision: decision.withoutAlerts(isRead: claim.isRead, isRevoked: claim.isRevoked), claim: claim)
         user.take(trace, after: steps)
-        if let step = try await recallStep(claim, member.uid, context.job) { user.steps.append(step) }
+        if let step = try await revokeStep(claim, member.uid, context.job) { user.steps.append(step) }
         if claim.state == .resume {
             user.earlier.accepted = claim.acceptedDevices
             user.earlier.addressed = claim.addressedDevices
@@ -117,26 +117,26 @@ extension Explainer {
         }
     }
 
-    /// The effect of a recall on the badge, whatever happens to its alert; nil for other events.
-    private func recallStep(
+    /// The effect of a revoke on the badge, whatever happens to its alert; nil for other events.
+    private func revokeStep(
         _ claim: ClaimReply, _ uid: String, _ event: EventJob
     ) async throws(RedisFault) -> Explanation.Step? {
         guard let revoke = event.subject.revoke else { return nil }
         let target = try await store.mark(app: event.app.id, uid: uid, kind: .message, id: revoke.targetMsgID)
         let known =
-            target.map { $0.isRevoked ? "recalled before" : $0.state == nil ? "not come yet" : "taken up" }
+            target.map { $0.isRevoked ? "revoked before" : $0.state == nil ? "not arrived yet" : "taken up" }
             ?? "not known"
         var outcome: String
         switch revoke.badge {
         case .decrease:
-            outcome = claim.lowered ? "lowers the badge" : "the badge stays: no counted and unread message is recalled"
+            outcome = claim.lowered ? "lowers the badge" : "the badge stays: no counted and unread message is revoked"
         case .keep: outcome = "the badge stays"
         case .count: outcome = "counted as a message of its own"
         }
         if let badge = claim.badge { outcome += "; it is \(badge)" }
         if claim.owesClear { outcome += ", and is sent to the devices that were pushed" }
         return Explanation.Step(
-            10, "recall", input: "of \(revoke.targetMsgID), which is \(known); badge \(revoke.badge.rawValue)",
+            10, "revoke", input: "of \(revoke.targetMsgID), which is \(known); badge \(revoke.badge.rawValue)",
             outcome: outcome)
     }
 
@@ -178,7 +178,7 @@ extension Explainer {
                 message, user.decision, for: user.recipient, policy: app.policy, zones: zones, now: user.event.now)
         else { return nil }
         return Explanation.Step(
-            17, "digest", input: "quiet hours end \(endMs)", outcome: "part of the digest then, if still unread")
+            17, "digest", input: "DND ends \(endMs)", outcome: "part of the digest then, if still unread")
     }
 }
 
@@ -245,10 +245,10 @@ extension ClaimReply {
         case .resume:
             let done = acceptedDevices
             outcome = "unfinished, resumes" + (done.isEmpty ? "" : "; done before: \(done.joined(separator: " "))")
-        case .finished: outcome = "finished before: nothing more"
+        case .ended: outcome = "finished before: nothing more"
         }
         return Explanation.Step(
-            5, "duplicate", input: "\(subject.kind.word) \(subject.id)", outcome: outcome, passes: state != .finished)
+            5, "duplicate", input: "\(subject.kind.word) \(subject.id)", outcome: outcome, passes: state != .ended)
     }
 }
 

@@ -127,7 +127,7 @@ public actor Explainer {
     ) async throws(RedisFault) -> Explanation {
         let nobody = RecipientJob(event: context.job, uid: "", candidate: Candidate(uid: "", order: 0))
         let claim = try await store.claimDryRun(nobody.claimRequest(nowMs: context.now))
-        guard claim.state != .finished else {
+        guard claim.state != .ended else {
             return .duplicate("", [context.first, claim.step(of: context.job.subject)])
         }
         return Explanation(

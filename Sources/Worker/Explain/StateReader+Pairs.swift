@@ -44,7 +44,7 @@ extension StateReader {
             { place, reply in answers.take(place, reply) })
         let members = pairs.indices.filter { place in
             pairs[place].kind == .message && !pairs[place].uid.isEmpty
-                && answers.standings[place]?.progress != .finished
+                && answers.standings[place]?.progress != .ended
         }
         if members.isEmpty { return answers.standings }
         // Marks of a group's finished members may be in a common key.
@@ -52,7 +52,8 @@ extension StateReader {
             members.count,
             { (store, tags) throws(RedisFault) in
                 for (place, tag) in zip(members, tags) {
-                    try store.readTogether(app: pairs[place].app, uid: pairs[place].uid, id: pairs[place].id, tag: tag)
+                    try store.readGroupMarks(
+                        app: pairs[place].app, uid: pairs[place].uid, id: pairs[place].id, tag: tag)
                 }
             },
             { place, reply in answers.take(members[place], reply) })
@@ -74,7 +75,7 @@ private final class PairAnswers {
         let progress: PairProgress =
             switch mark.state {
             case nil: .revokedOnly
-            case .finished?: .finished
+            case .ended?: .ended
             case .fresh?, .resume?: .begun
             }
         let pair = pairs[place]

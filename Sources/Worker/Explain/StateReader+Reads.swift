@@ -51,15 +51,15 @@ extension StateReader {
             { (store, tag) throws(RedisFault) in
                 try store.readMark(app: app, uid: uid, kind: kind, id: id, tag: tag)
             }, { PairMark($0) })
-        guard kind == .message, own?.state != .finished else { return own }
-        return try await togetherMark(app: app, uid: uid, id: id) ?? own
+        guard kind == .message, own?.state != .ended else { return own }
+        return try await groupMark(app: app, uid: uid, id: id) ?? own
     }
 
     /// A finished member's mark in the common key; nil if there is none.
-    func togetherMark(app: String, uid: String, id: String) async throws(RedisFault) -> PairMark? {
+    func groupMark(app: String, uid: String, id: String) async throws(RedisFault) -> PairMark? {
         guard !uid.isEmpty else { return nil }
         return try await ask(
-            { (store, tag) throws(RedisFault) in try store.readTogether(app: app, uid: uid, id: id, tag: tag) },
+            { (store, tag) throws(RedisFault) in try store.readGroupMarks(app: app, uid: uid, id: id, tag: tag) },
             { PairMark($0) })
     }
 
@@ -77,10 +77,10 @@ extension StateReader {
         let reply = try await ask(
             { (store, tag) throws(RedisFault) in try store.claimDryRun(request, tag: tag) }, { ClaimReply($0) })
         guard let reply else { throw RedisFault(.protocolViolation, "the claim has no reply") }
-        if request.subject.kind == .message, reply.state != .finished,
-            try await togetherMark(app: request.app, uid: request.uid, id: request.subject.id) != nil
+        if request.subject.kind == .message, reply.state != .ended,
+            try await groupMark(app: request.app, uid: request.uid, id: request.subject.id) != nil
         {
-            return ClaimReply(state: .finished, badge: nil)
+            return ClaimReply(state: .ended, badge: nil)
         }
         return reply
     }

@@ -31,7 +31,7 @@ extension StateReader {
             for mark in next.marks { marks[mark.kind.rawValue + mark.id] = mark }
             cursor = next.cursor
         } while cursor != 0
-        for id in try await messagesTogether(app: app, uid: uid) {
+        for id in try await messagesWithGroupMarks(app: app, uid: uid) {
             marks[PairKind.message.rawValue + id] = (.message, id)
         }
         var records: [TraceRecord] = []
@@ -42,21 +42,21 @@ extension StateReader {
     }
 
     /// The group messages with members' marks in a common key, if this user is among them.
-    private func messagesTogether(app: String, uid: String) async throws(RedisFault) -> Set<String> {
+    private func messagesWithGroupMarks(app: String, uid: String) async throws(RedisFault) -> Set<String> {
         var ids: Set<String> = []
         var cursor: UInt64 = 0
         repeat {
-            let (at, next) = (cursor, TogetherPage())
+            let (at, next) = (cursor, GroupMarkPage())
             try await ask(
                 1,
                 { (store, tags) throws(RedisFault) in
-                    try store.scanTogether(app: app, uid: uid, cursor: at, count: 2000, tag: tags[0])
+                    try store.scanGroupMarks(app: app, uid: uid, cursor: at, count: 2000, tag: tags[0])
                 },
                 { _, reply in next.take(reply, app: app) })
             for standing in zip(
                 next.ids, try await standings(of: next.ids.map { PairName(app: app, uid: uid, kind: .message, id: $0) })
             )
-            where standing.1?.progress == .finished {
+            where standing.1?.progress == .ended {
                 ids.insert(standing.0)
             }
             cursor = next.cursor
@@ -86,7 +86,7 @@ extension StateReader {
         }
         switch mark.state {
         case nil: return .revokedOnly
-        case .finished?: return .finished
+        case .ended?: return .ended
         case .fresh?, .resume?: return .begun
         }
     }
@@ -96,13 +96,13 @@ extension StateReader {
 public enum PairProgress: Sendable, Equatable {
     /// Claimed and not finished: in progress, waiting for an ack or a hold, or left by a crash.
     case begun
-    case finished
-    /// Only its recall has come.
+    case ended
+    /// Only its revoke has come.
     case revokedOnly
 }
 
 /// One page of a scan for marks in common keys.
-private final class TogetherPage {
+private final class GroupMarkPage {
     var cursor: UInt64 = 0
     var ids: [String] = []
 

@@ -41,10 +41,10 @@ extension StateReader {
         case .begun?:
             return "\(nothing) yet: it is in progress (waiting for an ack, a hold, a window or a retry), "
                 + "or its worker died and it will be resumed"
-        case .finished?:
+        case .ended?:
             return "\(nothing), but it was finished: its trace was not kept"
         case .revokedOnly?:
-            return "\(nothing): only its recall has come, not the message itself"
+            return "\(nothing): only its revoke has arrived, not the message itself"
         case nil:
             return
                 "\(nothing): no worker has decided it for this user. The user may be its sender, excluded or not a member; "
@@ -72,7 +72,7 @@ extension DecisionStep {
         case .read: "read"
         case .veto: "veto"
         case .mute: "mute"
-        case .quietHours: "quiet hours"
+        case .dnd: "DND"
         case .badge: "badge"
         case .routes: "route"
         case .token: "token"

@@ -14,7 +14,7 @@ extension Pipeline: RedisClientDelegate {
             return self.redis(client, didFail: bits, fault: fault)
         }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together: lookup.didReply(tag, reply)
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks: lookup.didReply(tag, reply)
         case .lease: lookup.didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
         case .members: fanOut.didReadMembers(tag.ref, reply)
         case .tokenOwner: fanOut.didReadOwner(tag, reply)
@@ -28,10 +28,10 @@ extension Pipeline: RedisClientDelegate {
             dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))
             passIfRouted(tag.ref)
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity: sender.didReply(tag, reply)
-        case .finish, .heldBack:
+        case .writeMark, .heldBack:
             noteWritten()
             recorder.didReplyToMark(tag.ref)
-        case .finishes:
+        case .writeMarks:
             noteWritten()
             recorder.didReplyToMarks(tag.ref)
         case .change:
@@ -49,7 +49,8 @@ extension Pipeline: RedisClientDelegate {
         case .beatLook: didLookAtBeat(tag.ref.slot, count: reply.int64)
         case .endReplay: break
         case .note, .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,
+        case .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient, .parkedEvent,
+            .feedback,
             .chunk:
             break
         }
@@ -58,7 +59,7 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together: lookup.didFail(tag, fault)
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks: lookup.didFail(tag, fault)
         case .lease: lookup.didFailLease(tag.ref, fault)
         case .members: fanOut.didFailMembers(tag.ref, fault)
         case .tokenOwner: fanOut.didFailOwner(tag, fault)
@@ -72,8 +73,8 @@ extension Pipeline: RedisClientDelegate {
             dispatcher.didFailAcks(tag.ref, fault)
             passIfRouted(tag.ref)
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity: sender.didFail(tag, fault)
-        case .finish, .heldBack: recorder.didFailToMark(tag.ref, fault)
-        case .finishes: recorder.didFailToMarkTogether(tag.ref, fault)
+        case .writeMark, .heldBack: recorder.didFailToMark(tag.ref, fault)
+        case .writeMarks: recorder.didFailToWriteGroupMarks(tag.ref, fault)
         case .change: userStates.didFail(tag.ref, fault)
         case .burst: bursts.didLook(tag.ref, nil)
         case .digest: digests.didTake(tag.ref, count: nil, oldestMs: 0)
@@ -87,7 +88,8 @@ extension Pipeline: RedisClientDelegate {
         case .beat: didFailToBeat(tag.ref.slot, fault)
         case .note: dispatcher.didFailNote(tag.ref, fault)
         case .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,
+        case .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient, .parkedEvent,
+            .feedback,
             .chunk:
             break
         }
@@ -125,17 +127,17 @@ extension Pipeline {
     func didSettleRecord(_ bits: UInt64) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .record, .park: recorder.didSettleRecord(tag.ref)
+        case .record, .parkedRecipient: recorder.didSettleRecord(tag.ref)
         case .delivery:
             guard let event = work.event(tag.ref) else { return }
-            for waiting in recorder.didSettleDelivery(event) { dispatcher.conclude(waiting) }
+            for waiting in recorder.didSettleDelivery(event) { dispatcher.endIfComplete(waiting) }
             release(event)
         case .chunk:
             guard let event = planner.didSettle(tag.ref) else { return }
             release(event)
         case .feedback: recorder.didSettleFeedback(tag.ref)
         case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
-        case .parked: recorder.didPark(tag.ref)
+        case .owedClaim: recorder.didStoreOwedClaim(tag.ref)
         case .parkedEvent: parking.didSettle(tag.ref)
         case .deadLetter, .stateResult: userStates.didSettle(tag.ref)
         default: return
@@ -143,11 +145,11 @@ extension Pipeline {
         shard.requestTurn()
     }
 
-    /// The broker will never accept a record. A record to be parked stays in memory; any other is finished with that.
+    /// The broker will never accept a record. A record to be parked stays in memory; any other ends with that.
     func didGiveUpRecord(_ bits: UInt64) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .park: dispatcher.stay(tag.ref)
+        case .parkedRecipient: dispatcher.stay(tag.ref)
         case .parkedEvent: parking.didGiveUp(tag.ref)
         case .chunk: planner.didGiveUp(tag.ref)
         default: didSettleRecord(bits)

@@ -55,18 +55,18 @@ extension Pipeline {
         }
         parking.refused.takeAll { record, _ in
             if case .event(let event, let raw) = record.content, let app = app(event.app) {
-                begin(event, raw, of: app, record.origin)
+                beginEvent(event, raw, of: app, record.origin)
             }
         }
-        parking.due.takeAll(begin)
+        parking.due.takeAll(beginParked)
     }
 
     /// A parked record is due.
-    private func begin(_ work: ParkedWork) {
+    private func beginParked(_ work: ParkedWork) {
         let origin = EventJob.Origin(partition: work.partition, place: work.place, source: work.record.source)
         do throws(BadRecord) {
             let event = try shard.read(event: work.record.raw, work.record.source)
-            guard let app = app(event.app), begin(event, work.record.raw, of: app, origin, parked: work) else {
+            guard let app = app(event.app), beginEvent(event, work.record.raw, of: app, origin, parked: work) else {
                 throw BadRecord(.unknownKind, "not a parked record of this version")
             }
         } catch {
@@ -81,7 +81,7 @@ extension Pipeline {
 
     /// - Returns: false for a user-state record, which is not fanned out.
     @discardableResult
-    func begin(
+    func beginEvent(
         _ event: Event, _ raw: [UInt8], of app: AppContext, _ origin: EventJob.Origin, parked: ParkedWork? = nil
     ) -> Bool {
         switch event.body {

@@ -48,7 +48,7 @@ extension Pipeline {
     func expand() {
         if fanOut.hasOpen { startRecipients() }
         // Events that were handed back are there too, with nothing open.
-        fanOut.finished.takeAll { event in
+        fanOut.fullyStarted.takeAll { event in
             recorder.flushDeliveries(of: event)
             event.dropContentIfUnused()
             release(event)
@@ -66,7 +66,7 @@ extension Pipeline {
                 recipients: min(slots, (max(0, depth) + perStep - 1) / perStep),
                 ofChunks: max(0, min(limits.recipientsMax / 2 - work.recipients.count, fanOut.bulkRoom))))
         shard.enter(.lookup)
-        fanOut.candidates.takeAll(begin)
+        fanOut.candidates.takeAll(readRecipient)
         shard.enter(.read)
     }
 

@@ -189,7 +189,7 @@ final class Pipeline {
         takeRefusedChunks()
         takeRecords()
         shard.enter(.lookup)
-        fanOut.candidates.takeAll(begin)
+        fanOut.candidates.takeAll(readRecipient)
         takeDue()
         dispatcher.again.takeAll(lookup.read)
         lookup.known.takeAll(decide)
@@ -235,7 +235,7 @@ final class Pipeline {
     }
 
     /// Reads a started recipient. A record without a user goes straight to its claim.
-    func begin(_ job: RecipientJob) {
+    func readRecipient(_ job: RecipientJob) {
         if !job.uid.isEmpty { return lookup.read(job) }
         decide(job)
         shard.requestTurn()
@@ -248,9 +248,9 @@ final class Pipeline {
         if shard.isRedisBehind, !job.uid.isEmpty { return lookup.postpone(job) }
         if dispatcher.parksWhole(job, candidate) { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
-        if candidate.earlierTry == .finished, !TestBreak.isOn(.noDedup) { return dispatcher.endFinished(job) }
+        if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
         lookup.voidPresence(of: job, candidate)
-        guard decider.decide(job, candidate) else { return dispatcher.leaveUndone(job) }
+        guard decider.decide(job, candidate) else { return dispatcher.endUnrecorded(job) }
         if waitsForTokens(job, candidate) { return }
         // Before the claim is sent: its answer and that of a token's owner come from two nodes of a cluster, and a twin
         // that ends between them would be visible in neither.
@@ -269,7 +269,7 @@ final class Pipeline {
         guard candidate.earlierTry != .resume, let denial = decider.denial(of: candidate, job.event) else {
             return lookup.readAgain(job)
         }
-        if candidate.earlierTry == .finished { return dispatcher.endFinished(job) }
+        if candidate.earlierTry == .ended { return dispatcher.endDuplicate(job) }
         guard claims.takesKey(job) else {
             dispatcher.waitForTwin(job)
             return lookup.passed(job)
@@ -312,7 +312,7 @@ final class Pipeline {
 
     private func takeOutcomes() {
         sender.outcomes.takeAll { push in
-            if push.tag.stage == .updatePush { badgeUpdates.didFinish(push) } else { dispatcher.didFinish(push) }
+            if push.tag.stage == .updatePush { badgeUpdates.didEnd(push) } else { dispatcher.didEnd(push) }
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
         for tray in [dispatcher.acceptedBadges, badgeUpdates.accepted] { tray.takeAll(newestBadges.look) }
@@ -329,7 +329,7 @@ final class Pipeline {
 
     private func takeSettled() {
         dispatcher.mayBeParked.takeAll { dispatcher.parkIfAllWaits($0) }
-        recorder.acknowledged.takeAll { dispatcher.conclude($0) }
+        recorder.acknowledged.takeAll { dispatcher.endIfComplete($0) }
         recorder.marked.takeAll { if $0.machine.didMark() { end($0) } }
         dispatcher.ended.takeAll(end)
         userStates.lowered.takeAll(badgeUpdates.begin)
@@ -338,7 +338,7 @@ final class Pipeline {
         for tray in [userStates.done, badgeUpdates.done] {
             tray.takeAll { $0.settle() }
         }
-        badgeUpdates.doneEvents.takeAll(release)
+        badgeUpdates.endedEvents.takeAll(release)
     }
 
     /// The recipient has ended: its place is free for another.
@@ -386,7 +386,7 @@ final class Pipeline {
             case .parked(let parked):
                 claims.rememberParked(parked)
                 parking.read(parked, origin)
-            case .chunk(let chunk, let event): begin(chunk, event, origin)
+            case .chunk(let chunk, let event): beginChunk(chunk, event, origin)
             case .event: break
             }
             return
@@ -398,7 +398,7 @@ final class Pipeline {
         case .message, .liveActivity:
             if parks(record, event, raw, app) { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
-            begin(event, raw, of: app, origin)
+            beginEvent(event, raw, of: app, origin)
         }
     }
 

@@ -35,7 +35,7 @@ public final class ClaimSubject: Sendable {
     public let revoke: Message.Revoke?
     /// Unix ms. The mark lives at least until then.
     public let expireAtMs: Int64
-    /// The app's `clear_on_read`: a recall that lowers the badge leaves a note to update the devices.
+    /// The app's `clear_on_read`: a revoke that lowers the badge leaves a note to update the devices.
     public let clearsOnRead: Bool
     /// The app's `badge: none`: its alerts depend on whether an earlier try counted the message.
     public let clientCounts: Bool
@@ -90,7 +90,7 @@ public struct ClaimReply: Sendable, Equatable {
         /// The pair was claimed and not finished. Devices with an accepted push are in `acceptedDevices`.
         case resume
         /// Finished before: nothing to do.
-        case finished
+        case ended
     }
 
     public var state: State
@@ -106,7 +106,7 @@ public struct ClaimReply: Sendable, Equatable {
     public var acceptedDevices: [String]
     /// Devices that an earlier try delivered to, or recorded another end of.
     public var addressedDevices: [String] = []
-    /// For a recall: it lowered this user's badge by one, now or in an earlier claim of the same pair.
+    /// For a revoke: it lowered this user's badge by one, now or in an earlier claim of the same pair.
     public var lowered = false
     /// With `clear_on_read`: the badge is lower than on the devices, and they have not been updated
     /// (`StateStore.loweredBadgeSent`).
@@ -135,7 +135,7 @@ public struct ClaimReply: Sendable, Equatable {
     public init?(_ reply: borrowing RedisReply) {
         guard reply.count >= 3, let bits = reply[0].int64, let state = State(rawValue: bits & 3) else { return nil }
         self.state = state
-        badge = state == .finished ? nil : reply[1].int64
+        badge = state == .ended ? nil : reply[1].int64
         isRead = bits & 4 != 0
         isRevoked = bits & 8 != 0
         lowered = bits & 16 != 0
@@ -168,7 +168,7 @@ public struct PairMark: Sendable, Equatable {
             isRevoked = true
             rest = rest.drop { $0 != UInt8(ascii: ";") }.dropFirst()
         }
-        if state == .finished {
+        if state == .ended {
             trace = Array(rest)
         } else {
             (acceptedDevices, addressedDevices) = Self.devices(UnsafeRawBufferPointer(rebasing: rest))
@@ -178,7 +178,7 @@ public struct PairMark: Sendable, Equatable {
     /// The state of an earlier try from the reply of `StateStore.readMark`; nil if there was none.
     static func state(_ reply: borrowing RedisReply) -> ClaimReply.State? {
         switch reply.bytes.first {
-        case UInt8(ascii: "f"): .finished
+        case UInt8(ascii: "f"): .ended
         case nil, UInt8(ascii: "t"): nil
         default: .resume
         }

@@ -4,7 +4,7 @@ import Redis
 /// A claim by plain commands, and its answers so far: the usual message at a third of the script's cost in Redis.
 ///
 /// The ledger's entry is the claim: adding it is atomic, shows whether it existed, and may be repeated. So no mark is
-/// written before the finished mark. A recipient without a mark, without a client's total that includes the message and
+/// written before the mark. A recipient without a mark, without a client's total that includes the message and
 /// without a read mark that covers it adds the entry (`StateStore.addToLedger`). Then the same facts are read again
 /// after it on the same connection. If all are unchanged, the claim is valid as if it were one step, because bases,
 /// read marks and versions never decrease. If a fact changed, or the entry existed, or the ledger is full, these
@@ -26,7 +26,7 @@ struct PlainClaim {
     /// A fact prevents the plain claim.
     private var isSpecial = false
     /// Another worker finished an uncounted message since its mark was read.
-    private var isFinished = false
+    private var isEnded = false
 
     init(isCounted: Bool, tokenVersion: Int64) {
         self.isCounted = isCounted
@@ -43,7 +43,7 @@ struct PlainClaim {
     /// An uncounted message has no entry that shows another worker's claim; its mark does.
     mutating func didReadMark(_ reply: borrowing RedisReply) {
         guard !reply.isNull else { return }
-        if PairMark.state(reply) == .finished { isFinished = true } else { isSpecial = true }
+        if PairMark.state(reply) == .ended { isEnded = true } else { isSpecial = true }
     }
 
     mutating func didCount(_ reply: borrowing RedisReply) {
@@ -51,7 +51,7 @@ struct PlainClaim {
         size = count
     }
 
-    /// Version, base, read mark, age, and the last recalls, read after the entry.
+    /// Version, base, read mark, age, and the last revokes, read after the entry.
     mutating func didLook(_ reply: borrowing RedisReply, at subject: ClaimSubject) {
         guard reply.count == 5 else { return isSpecial = true }
         if reply[0].int64 ?? 0 != tokenVersion { isSpecial = true }
@@ -78,7 +78,7 @@ struct PlainClaim {
 
     /// The claim's result; nil if the script must settle it.
     var reply: ClaimReply? {
-        if isFinished { return ClaimReply(state: .finished, badge: nil, tokenVersion: tokenVersion) }
+        if isEnded { return ClaimReply(state: .ended, badge: nil, tokenVersion: tokenVersion) }
         guard !isSpecial, isAdded == isCounted, size >= (isCounted ? 1 : 0), size <= Self.sizeMax else { return nil }
         return ClaimReply(
             state: .fresh, badge: base.badge(size: size), tokenVersion: tokenVersion, adds: isCounted)

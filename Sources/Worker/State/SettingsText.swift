@@ -6,17 +6,17 @@ struct SettingsText {
     private var isOn = false
     private var start: Int?
     private var end: Int?
-    private var days = QuietWindow.Days.all
-    private var windows: [QuietWindow] = []
+    private var days = DNDWindow.Days.all
+    private var windows: [DNDWindow] = []
     private var zone: String?
     private var level = 5
 
-    /// Unset values have their defaults. Quiet hours exist once they have a start and an end.
+    /// Unset values have their defaults. A DND window exists once it has a start and an end.
     var settings: UserSettings {
         var windows = windows
         if windows.isEmpty {
             guard let start, let end else { return plain }
-            windows = [QuietWindow(start: start, end: end, days: days)]
+            windows = [DNDWindow(start: start, end: end, days: days)]
         }
         var settings = plain
         settings.dnd = UserSettings.DoNotDisturb(on: isOn, windows: windows, zone: zone, level: level)
@@ -53,23 +53,23 @@ struct SettingsText {
     }
 
     /// A set of days as a number; no text is every day.
-    private static func days(_ text: String) -> QuietWindow.Days {
-        UInt8(text).map { QuietWindow.Days(rawValue: $0) } ?? .all
+    private static func days(_ text: String) -> DNDWindow.Days {
+        UInt8(text).map { DNDWindow.Days(rawValue: $0) } ?? .all
     }
 
     /// `start-end-days`, with commas between the windows; a malformed one is left out.
-    private static func windows(_ text: String) -> [QuietWindow] {
+    private static func windows(_ text: String) -> [DNDWindow] {
         text.split(separator: ",").prefix(EventReader.Limit.windows).compactMap { part in
             let numbers = part.split(separator: "-")
             guard numbers.count == 3, let start = minute(String(numbers[0])), let end = minute(String(numbers[1]))
             else {
                 return nil
             }
-            return QuietWindow(start: start, end: end, days: days(String(numbers[2])))
+            return DNDWindow(start: start, end: end, days: days(String(numbers[2])))
         }
     }
 
-    private static func text(_ windows: [QuietWindow]) -> String {
+    private static func text(_ windows: [DNDWindow]) -> String {
         windows.map { "\($0.start)-\($0.end)-\($0.days.rawValue)" }.joined(separator: ",")
     }
 

@@ -7,9 +7,9 @@ import Redis
 /// | key | type | content | life |
 /// |---|---|---|---|
 /// | `c:u:{app:uid}` | hash | settings (`dn ds de dd dw dz dl sd pd ho la ph`) and tokens (`t` + kind + device); parked pushes of a device (`y` + device) | none |
-/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `k` digests of the last four messages that were recalled, `o` which owners are known (`KnownOwners`), `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
+/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `k` digests of the last four messages that were revoked, `o` which owners are known (`KnownOwners`), `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
-/// | `c:x:{app:uid}` | zset | members that a read or recall removed from the ledger, by time | 24 h, ≤ 1000 |
+/// | `c:x:{app:uid}` | zset | members that a read or revoke removed from the ledger, by time | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind); finished, with what happened (`TraceBytes`) | 24 h or until expiry; with a trace `trace.ttl_h` |
 /// | `c:e:{app:msg}` | hash | with `redis.group_marks: together`: uid → the mark of a finished member; under the empty name which try began first | as the marks |
 /// | `c:k:{app:uid}` | hash | message → when it was acknowledged, and by which devices | 10 min after the last one, ≤ 1024 |
@@ -26,7 +26,7 @@ import Redis
 /// | `c:w:{h<n>}loss` | hash | the server returned with older data: where user state is applied again from | until it is |
 /// | `c:w:{accepted}` | string | when an operator accepted that tokens are lost, Unix ms | 24 h |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
-/// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that quiet hours held back, and those of an open digest | 48 h, ≤ 1000 |
+/// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that DND held back, and those of an open digest | 48 h, ≤ 1000 |
 /// | `c:q:{q<n>}` | zset | users with a due digest, by time; under a lease, by its end | until done |
 ///
 /// The hash tag is the text between the first `{` and the next `}`. It begins in our own text, so a brace inside an

@@ -33,7 +33,7 @@ public struct DueUser: Sendable, Equatable {
     }
 }
 
-/// The digest after quiet hours (`dnd_digest`): each user's held messages, and their due time.
+/// The digest after DND (`dnd_digest`): each user's held messages, and their due time.
 extension StateStore {
     /// Two nights. A digest that was not sent within this time is dropped.
     private static let digestSeconds: Int64 = 172_800

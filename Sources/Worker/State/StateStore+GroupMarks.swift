@@ -6,7 +6,7 @@ import Redis
 /// first: that try need not read members' own marks.
 extension StateStore {
     /// Notes that a try of the event has begun. The first note wins. Two replies with the same tag.
-    func beginTogether(app: String, _ subject: ClaimSubject, note: Int64, seconds: Int64, tag: UInt64)
+    func beginGroupMarks(app: String, _ subject: ClaimSubject, note: Int64, seconds: Int64, tag: UInt64)
         throws(RedisFault)
     {
         try change(tag, order: .fixed) { command in
@@ -15,21 +15,21 @@ extension StateStore {
             command.arg(word: "")
             command.arg(note)
         }
-        try keepTogether(app: app, id: subject.id, seconds: seconds, tag: tag)
+        try keepGroupMarks(app: app, id: subject.id, seconds: seconds, tag: tag)
     }
 
-    /// A recall came: a later try of its target must read members' own marks. Two replies with the same tag.
-    func noteRecalled(app: String, target: String, seconds: Int64, tag: UInt64) throws(RedisFault) {
+    /// A revoke came: a later try of its target must read members' own marks. Two replies with the same tag.
+    func noteRevoked(app: String, target: String, seconds: Int64, tag: UInt64) throws(RedisFault) {
         try change(tag, order: .fixed) { command in
             command.arg(word: "HSET")
             command.key("c:e", app, target)
             command.arg(word: "")
             command.arg(word: "r")
         }
-        try keepTogether(app: app, id: target, seconds: seconds, tag: tag)
+        try keepGroupMarks(app: app, id: target, seconds: seconds, tag: tag)
     }
 
-    private func keepTogether(app: String, id: String, seconds: Int64, tag: UInt64) throws(RedisFault) {
+    private func keepGroupMarks(app: String, id: String, seconds: Int64, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "EXPIRE")
             command.key("c:e", app, id)
@@ -38,7 +38,7 @@ extension StateStore {
     }
 
     /// The note and the marks of these members, null for none: an array, the note first.
-    func readTogether(
+    func readGroupMarks(
         app: String, _ subject: ClaimSubject, uids: some Collection<String>, tag: UInt64
     ) throws(RedisFault) {
         try client.command(tag, reads) { command in
@@ -50,7 +50,7 @@ extension StateStore {
     }
 
     /// One member's mark in the common key (`PairMark`).
-    func readTogether(app: String, uid: String, id: String, tag: UInt64) throws(RedisFault) {
+    func readGroupMarks(app: String, uid: String, id: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HGET")
             command.key("c:e", app, id)
@@ -58,7 +58,7 @@ extension StateStore {
         }
     }
 
-    /// A member's part of `finishTogether`.
+    /// A member's part of `writeGroupMarks`.
     func memberMark(uid: String, trace: [UInt8]?) -> PreparedCommand {
         client.prepare { command in
             command.arg(uid)
@@ -69,7 +69,7 @@ extension StateStore {
     }
 
     /// Marks these members finished: an integer, and with the same tag another for the lifetime of the key.
-    func finishTogether(
+    func writeGroupMarks(
         app: String, _ subject: ClaimSubject, _ marks: [PreparedCommand], seconds: Int64, tag: UInt64
     ) throws(RedisFault) {
         try client.command(tag, finishes, order: .fixed) { command in
@@ -85,7 +85,7 @@ extension StateStore {
     }
 
     /// A page of the common mark keys of an app: `{cursor, keys}`.
-    func scanTogether(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
+    func scanGroupMarks(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
         try client.command(tag, toNodeOf: "{\(app):\(uid)}") { command in
             command.arg(word: "SCAN")
             command.arg(String(cursor))

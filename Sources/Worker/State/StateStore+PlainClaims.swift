@@ -16,10 +16,10 @@ extension StateStore {
 
     /// Reads the mark of an uncounted message again; the reply is that of `readMark`.
     ///
-    /// - Parameter together: it is in the members' common key (`redis.group_marks`).
-    func readMarkAgain(_ request: ClaimRequest, together: Bool, tag: UInt64) throws(RedisFault) {
+    /// - Parameter inGroup: it is in the members' common key (`redis.group_marks`).
+    func readMarkAgain(_ request: ClaimRequest, inGroup: Bool, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
-        if together { return try readTogether(app: request.app, uid: request.uid, id: subject.id, tag: tag) }
+        if inGroup { return try readGroupMarks(app: request.app, uid: request.uid, id: subject.id, tag: tag) }
         try readMark(app: request.app, uid: request.uid, kind: subject.kind, id: subject.id, tag: tag)
     }
 
@@ -32,7 +32,7 @@ extension StateStore {
     }
 
     /// The second read of a `PlainClaim` after its entry: version, base, read mark of the conversation, the ledger's
-    /// age, recalls.
+    /// age, revokes.
     func lookBehindClaim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         try client.command(tag, claims) { command in
             command.arg(word: "HMGET")

@@ -25,7 +25,7 @@ public final class StateStore {
 
     // MARK: Collapse ids
 
-    /// Stores the collapse id that a message's sender chose, for its recall.
+    /// Stores the collapse id that a message's sender chose, for its revoke.
     public func keepCollapseID(
         app: String, msgID: String, _ collapseID: String, expireAtMs: Int64, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
@@ -104,11 +104,11 @@ public final class StateStore {
         }
     }
 
-    /// The command that marks the pair finished. A redelivery then writes nothing.
+    /// The command that marks the pair as ended. A redelivery then writes nothing.
     ///
     /// - Parameter trace: the trace that the mark contains; its lifetime extends the mark's (`PairMark.trace`).
-    func finishMark(
-        app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, trace: FinishTrace? = nil
+    func preparedMark(
+        app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, trace: MarkTrace? = nil
     ) -> PreparedCommand {
         var seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         if let trace { seconds = max(seconds, trace.seconds) }
@@ -123,8 +123,8 @@ public final class StateStore {
         }
     }
 
-    /// Sends a `finishMark`. One command; the reply is `OK`.
-    func finish(_ mark: PreparedCommand, tag: UInt64) throws(RedisFault) { try client.command(tag, finishes, mark) }
+    /// Sends a `preparedMark`. One command; the reply is `OK`.
+    func writeMark(_ mark: PreparedCommand, tag: UInt64) throws(RedisFault) { try client.command(tag, finishes, mark) }
 
     /// Notes one device in the mark while others of the pair are open: a redelivery resumes with the rest. The reply is an integer.
     ///
@@ -233,8 +233,8 @@ public final class StateStore {
     }
 }
 
-/// The trace in a finished mark.
-struct FinishTrace {
+/// The trace in a mark.
+struct MarkTrace {
     var bytes: [UInt8]
     /// Minimum lifetime of the mark.
     var seconds: Int64

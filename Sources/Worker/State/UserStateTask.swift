@@ -12,7 +12,7 @@ public enum StateOutcome: Sendable, Equatable {
     /// Bad by the stored settings (contract section 2, `settings`): the record goes to the dead-letter topic.
     case refused(WindowFault)
 
-    /// The missing part of a merged window of quiet hours.
+    /// The missing part of a merged DND window.
     public enum WindowFault: Sendable {
         case noStart, noEnd, sameEnds
     }

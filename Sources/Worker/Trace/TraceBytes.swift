@@ -2,7 +2,7 @@ import PushCore
 
 /// A `TraceRecord` in about a hundred bytes: written once per (event, user) for each push.
 ///
-/// It is part of the finished mark, and the mark's key has kind and id. Version, flags, time, age, facts, `msg_id` and
+/// It is part of the mark, and the mark's key has kind and id. Version, flags, time, age, facts, `msg_id` and
 /// `event_id` (empty if equal to the key's id), then the devices up to the end. Numbers are LEB128, texts follow their
 /// length. Reading checks every step, because Redis may contain another version.
 struct TraceBytes {

@@ -44,7 +44,7 @@ enum ReplaySilent {
             let standings = try await state.standings(of: some.map(\.pair))
             for (one, standing) in zip(some, standings) {
                 switch standing?.progress {
-                case .finished?:
+                case .ended?:
                     // This event's mark, made after it was written: the record is missing.
                     let isOurs =
                         standing?.trace.map { $0.eventID.isSame(as: one.eventID) && $0.atMs >= one.writtenMs } ?? false

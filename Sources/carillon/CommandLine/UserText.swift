@@ -39,7 +39,7 @@ enum UserText {
         return rows
     }
 
-    private static func words(_ window: QuietWindow) -> String {
+    private static func words(_ window: DNDWindow) -> String {
         let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
         let named = window.days.numbers.map { days[$0 - 1] }.joined(separator: " ")
         return "\(clock(window.start))-\(clock(window.end))\(window.days == .all ? "" : " from \(named)")"
@@ -145,7 +145,7 @@ enum UserText {
     }
 
     /// As a `settings` record gives them: one window by its parts, several as a list.
-    private static func write(_ windows: [QuietWindow], to writer: inout JSONWriter) {
+    private static func write(_ windows: [DNDWindow], to writer: inout JSONWriter) {
         if windows.count == 1, let window = windows.first { return write(window, to: &writer) }
         writer.key("windows")
         writer.beginArray()
@@ -157,7 +157,7 @@ enum UserText {
         writer.endArray()
     }
 
-    private static func write(_ window: QuietWindow, to writer: inout JSONWriter) {
+    private static func write(_ window: DNDWindow, to writer: inout JSONWriter) {
         writer.member("start", clock(window.start))
         writer.member("end", clock(window.end))
         if window.days == .all { return }

@@ -9,7 +9,7 @@ struct GenerateCommand: Command {
         summary: "a generated world as a recording: users, groups, storms; a seed makes the same bytes",
         details: """
             Writes NDJSON for `replay`: first all users bind their devices, then messages follow in the order of time (1:1 by Zipf's
-            law, to groups, of a service to many), with reads, acks, mutes and recalls. Equal options give equal bytes on every
+            law, to groups, of a service to many), with reads, acks, mutes and revokes. Equal options give equal bytes on every
             machine. Lines name no topic: `replay` writes each to the input topic of its kind. Dates begin at --start: use replay's
             --shift-times. Messages expire a day after the end of the world.
 
@@ -40,7 +40,7 @@ struct GenerateCommand: Command {
             .value("users", "N", "users with devices, who get messages (10000)"),
             .value("groups", "N", "(200, at most a tenth of the users)"),
             .value("largest", "N", "members of the largest group, at most the users (2000)"),
-            .value("messages", "N", "messages and recalls (100000)"),
+            .value("messages", "N", "messages and revokes (100000)"),
             .value("announcements", "N", "of them, to the largest group (1)"),
             .value("zipf", "S", "exponent of Zipf's law; 0: all users alike (1)"),
             .value("start", "TIME", "such as 2026-11-22T14:05:00Z, or Unix milliseconds (2026-01-05T08:00:00Z)"),

@@ -10,7 +10,7 @@ import Testing
 
 /// `carillon replay` beside a running worker.
 struct ReplayTests {
-    /// Three users' binds and six messages, one of them to two, one a recall, one bad event.
+    /// Three users' binds and six messages, one of them to two, one a revoke, one bad event.
     private static func input(_ world: LocalCluster) throws -> String {
         let users = ["r1", "r2", "r3"]
         var lines = users.map { Line.bind($0) }

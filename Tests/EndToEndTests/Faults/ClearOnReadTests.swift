@@ -85,7 +85,7 @@ struct ClearOnReadTests {
         #expect(numbers(seen, to: shared).isEmpty)
     }
 
-    @Test func aSilentPushAndARecallChangeNothingOfIt() async throws {
+    @Test func aSilentPushAndARevokeChangeNothingOfIt() async throws {
         let stage = try Stage.here
         let seen = try await stage.play(
             state: [.bind("r5")],

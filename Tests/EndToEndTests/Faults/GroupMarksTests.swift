@@ -38,7 +38,7 @@ import Worker
             #expect(seen.outcomes(of: "q-1") == expected.sorted() && seen.doubled.isEmpty)
             found = try await marks(stage)
             #expect(found.own == 0 && found.together == 40, "\(found)")
-            // What was recalled, read or not, is counted once.
+            // What was revoked, read or not, is counted once.
             seen = try await stage.play(events: [.message("q-2", to: nil, conv: "q", type: "group")])
             #expect(seen.outcomes(of: "q-2").contains("q3/phone accepted ok 2"))
         }
@@ -80,8 +80,8 @@ import Worker
         }
     }
 
-    /// A recall that came before its message, as after a crash of who worked on both.
-    @Test func aRecallBeforeItsMessageIsSeen() async throws {
+    /// A revoke that came before its message, as after a crash of who worked on both.
+    @Test func aRevokeBeforeItsMessageIsSeen() async throws {
         try await Stage.with(Self.settings("together")) { stage in
             let users = Array(Self.users.prefix(5))
             try await stage.play(state: users.map { .bind($0) })

@@ -31,7 +31,7 @@ import Worker
             state: [.bind(user), .bind(user, "pad")], events: [.message("\(user)-0", to: [user], seq: 1)])
         #expect(seen.outcomes(of: "\(user)-0") == ["\(user)/pad accepted ok 1", "\(user)/phone accepted ok 1"])
         try await stage.redis(refuse)
-        // A message twice (its repeat waits for the end of the first), and a recall.
+        // A message twice (its repeat waits for the end of the first), and a revoke.
         try await stage.writeEvents([
             .message("\(user)-1", to: [user], seq: 2), .message("\(user)-2", to: [user], seq: 3),
             .message("\(user)-1", to: [user], seq: 2, event: "\(user)-1-again"),
@@ -62,7 +62,7 @@ import Worker
 
         try await stage.redis(accept)
         try await stage.settle()
-        // 1 + 2 - 1 recalled, and now one more.
+        // 1 + 2 - 1 revoked, and now one more.
         seen = try await stage.play(events: [.message("\(user)-3", to: [user], seq: 4)])
         #expect(seen.outcomes(of: "\(user)-3") == ["\(user)/pad accepted ok 3", "\(user)/phone accepted ok 3"])
         #expect(seen.doubled.isEmpty && seen.accepted(phone).count == 5)

@@ -67,7 +67,7 @@ extension OneWorld {
         }
 
         /// The stored settings make the record bad: its key and bytes are kept until Redis has answered.
-        @Test func quietHoursWithoutAnyWindowAreADeadLetter() async throws {
+        @Test func dndWithoutAnyWindowIsADeadLetter() async throws {
             let line = Line.state("settings", "y-dnd", #""dnd":{"on":true},"lang":"de""#)
             let seen = try await Stage.here.play(
                 state: [

@@ -7,7 +7,7 @@ import Testing
 /// One number per user, exact whatever happens (contract section 5).
 extension OneWorld {
     @Suite struct Badges {
-        @Test func messagesReadsRecallsAndReportsMakeTheExactNumber() async throws {
+        @Test func messagesReadsRevokesAndReportsMakeTheExactNumber() async throws {
             let stage = try Stage.here
             // The past: a report's time is never later than its record's.
             let start = nowMs - 10_000
@@ -66,7 +66,7 @@ extension OneWorld {
             #expect(try seen.payload(of: "b2-2")?["aps"]?["alert"]?["body"]?.string == "Nick: now")
         }
 
-        @Test func whatQuietHoursHoldCounts() async throws {
+        @Test func aMessageHeldByDNDCounts() async throws {
             let seen = try await Stage.here.play(
                 state: [
                     .bind("b3"),

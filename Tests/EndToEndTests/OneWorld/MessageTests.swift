@@ -47,14 +47,14 @@ extension OneWorld {
             #expect(seen.outcomes(of: "m1-a") == ["m1/phone accepted ok 1"])
         }
 
-        @Test func aRecallTakesItsOriginalsCollapseID() async throws {
+        @Test func aRevokeTakesItsOriginalsCollapseID() async throws {
             let seen = try await Stage.here.play(
                 state: [.bind("m2")],
                 events: [
                     .message("m2-a", to: ["m2"], push: #""content":"oops","collapse_id":"oops-1""#),
                     .message("m2-b", to: ["m2"], push: #""content":"plain""#),
                     .revoke("m2-c", of: "m2-b", to: "m2"),
-                    // What its own sender chose goes with the original, wherever the recall's own would lead.
+                    // What its own sender chose goes with the original, wherever the revoke's own would lead.
                     .revoke("m2-d", of: "m2-a", to: "m2"),
                     .revoke("m2-e", of: "m2-a", to: "m2", push: #""content":"x","collapse_id":"elsewhere""#),
                     .message("m2-f", to: ["m2"], push: #""content":"y","payload":{"apns-collapse-id":"界"}"#),
@@ -213,13 +213,13 @@ extension OneWorld {
             #expect(seen.outcomes(of: "to5-1") == [" expired expired"])
         }
 
-        @Test func anExpiredRecallLowersTheBadgeOfTheTokensOwner() async throws {
+        @Test func anExpiredRevokeLowersTheBadgeOfTheTokensOwner() async throws {
             let stage = try Stage.here
             try await stage.play(state: [.bind("to6")], events: [.message("to6-1", to: ["to6"])])
-            let recall = Line.revoke(
+            let revoke = Line.revoke(
                 "to6-2", of: "to6-1", to: "to6", sentMs: nowMs - 9_000,
                 ",\"expire_at_ms\":\(nowMs - 1_000),\"to\":{\"tokens\":[\"\(token("to6", "phone"))\"]}")
-            let seen = try await stage.play(events: [recall])
+            let seen = try await stage.play(events: [revoke])
             #expect(seen.outcomes(of: "to6-2") == ["to6 expired expired"])
             let next = try await stage.play(events: [.message("to6-3", to: ["to6"])])
             #expect(next.outcomes(of: "to6-3") == ["to6/phone accepted ok 1"])

@@ -107,7 +107,7 @@ extension OneWorld {
             try await stage.play(state: [.bind("o4")], events: [.message("o4-1", to: ["o4"])])
             let found = try await stage.page("/trace?app=im&user=o4&msg=o4-1")
             #expect(found.status == 200, "\(found.text)")
-            for words in ["message o4-1", "accepted", "status", "A plain message", "quiet hours", "value=\"o4\""] {
+            for words in ["message o4-1", "accepted", "status", "A plain message", "DND", "value=\"o4\""] {
                 #expect(found.text.contains(words), "\(words)")
             }
             #expect(!found.text.contains(given) && !found.text.contains("<script>"))

@@ -114,7 +114,7 @@ extension OneWorld {
             #expect(nobody.records.map(outcomes) == [["suppressed no_token"]])
         }
 
-        @Test func recallsActivitiesAndConnectionsAreToldToo() async throws {
+        @Test func revokesActivitiesAndConnectionsAreToldToo() async throws {
             let stage = try Stage.here
             try await stage.redis([
                 Gateway.lease("gw-tr4"), Gateway.presence("tr4", "pc", platform: "pc", gateway: "gw-tr4"),

@@ -105,7 +105,7 @@ extension Rows {
         // MARK: - Badge
 
         /// Contract 2, `revoke`: `decrease` happens whatever the alert's fate.
-        @Test func anExpiredRecallLowersTheNumber() async throws {
+        @Test func anExpiredRevokeLowersTheNumber() async throws {
             try await Stage.with { stage in
                 try await stage.play(
                     state: [.bind("x1")],

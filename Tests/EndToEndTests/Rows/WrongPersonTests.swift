@@ -21,13 +21,13 @@ extension Rows {
 
         /// Contract 5, step 15: `revoked`, before each further try too.
         @Test(arguments: Hindrance.allCases)
-        func aPushThatWaitedDoesNotGoOnceItsMessageIsRecalled(_ hindrance: Hindrance) async throws {
+        func aPushThatWaitedDoesNotGoOnceItsMessageIsRevokeed(_ hindrance: Hindrance) async throws {
             let user = "recalled-\(hindrance)"
             try await expectUnsent(.message("\(user)-1", to: [user]), of: user, "revoked", hindrance) { stage in
                 try await stage.writeEvents([
                     .revoke("\(user)-r", of: "\(user)-1", to: user, push: #""enabled":false"#)
                 ])
-                try await until("the recall has lowered the number") {
+                try await until("the revoke has lowered the number") {
                     try await stage.redisText("ZCARD c:l:{im:\(user)}") == ":0"
                 }
             }
@@ -132,8 +132,8 @@ extension Rows {
             #expect(isPushed, "\(seen.outcomes(of: newest))")
         }
 
-        /// Contract 5, step 15: a recalled message raises no alert by the long connection either.
-        @Test func aMessageThatWasRecalledBeforeItCameRaisesNoAlertOnALiveDevice() async throws {
+        /// Contract 5, step 15: a revoked message raises no alert by the long connection either.
+        @Test func aMessageThatWasRevokeedBeforeItCameRaisesNoAlertOnALiveDevice() async throws {
             let stage = try Stage.here
             try await stage.redis([
                 Gateway.lease("gw-early"), Gateway.presence("early", "phone", gateway: "gw-early"),

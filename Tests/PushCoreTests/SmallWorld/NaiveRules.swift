@@ -70,10 +70,10 @@ struct NaiveRules {
 
     // MARK: - Step 10
 
-    /// Counted and let through, or held by quiet hours only; read and recalled messages are the store's to leave out.
+    /// Counted and let through, or held by DND only; read and revoked messages are the store's to leave out.
     var counts: Bool {
         if world.staleness == .expired { return false }
-        if world.badge == .unwanted || world.badge == .recallDecreases { return false }
+        if world.badge == .unwanted || world.badge == .revokeDecreases { return false }
         if isVetoed { return false }
         if world.phone == .conversationOpen || world.pad == .conversationOpen { return false }
         if !isMuted || isForced { return true }

@@ -40,7 +40,7 @@ struct SmallWorld {
     enum Window: CaseIterable { case none, notNow, level1, level5 }
     enum Veto: CaseIterable { case none, pushOff, customWithoutContent, customWithContent }
     enum Staleness: CaseIterable { case none, read, revoked, expired }
-    enum Badge: CaseIterable { case wanted, unwanted, recallDecreases, recallCounts }
+    enum Badge: CaseIterable { case wanted, unwanted, revokeDecreases, revokeCounts }
     enum Presence: CaseIterable {
         case none, off, foreground, conversationOpen, justLeft, leftLongAgo, cannotAlert, suspect
     }
@@ -88,14 +88,14 @@ struct SmallWorld {
         case .nobody: push.force = .init(mode: .list)
         case .all: push.force = .init(mode: .all)
         }
-        let isRecall = badge == .recallDecreases || badge == .recallCounts
+        let isRevoke = badge == .revokeDecreases || badge == .revokeCounts
         return Message(
-            kind: isRecall ? .revoke : .message, msgID: "m", serverSeq: 10,
+            kind: isRevoke ? .revoke : .message, msgID: "m", serverSeq: 10,
             expireAtMs: staleness == .expired ? Self.now : Self.now + 1,
             conversation: .init(id: "c", type: type), from: .init(uid: "you"), to: .init(uids: ["me"], limit: limit),
             mention: mentionsMe || mentionsAll ? .init(all: mentionsAll, uids: mentionsMe ? ["z", "me"] : ["z"]) : nil,
             isCustomType: veto == .customWithContent || veto == .customWithoutContent, push: push,
-            revoke: isRecall ? .init(targetMsgID: "t", badge: badge == .recallCounts ? .count : .decrease) : nil)
+            revoke: isRevoke ? .init(targetMsgID: "t", badge: badge == .revokeCounts ? .count : .decrease) : nil)
     }
 
     private var limit: DeviceLimit? {

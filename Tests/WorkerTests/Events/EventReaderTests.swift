@@ -311,7 +311,7 @@ struct EventReaderTests {
         #expect(change == expected)
     }
 
-    @Test func quietHoursHaveDaysAndWindows() throws {
+    @Test func dndHasDaysAndWindows() throws {
         let days = #""dnd":{"start":"22:00","end":"08:00","days":[5,6,5]}"#
         guard case .settings(let single) = try state(BadRecordTests.state("settings", days)) else { throw Mismatch() }
         #expect(single.dndDays?.numbers == [5, 6] && single.touchesWindow)
@@ -319,7 +319,7 @@ struct EventReaderTests {
         guard case .settings(let several) = try state(BadRecordTests.state("settings", list)) else { throw Mismatch() }
         #expect(
             several.dndWindows == [
-                QuietWindow(start: 60, end: 120), QuietWindow(start: 1380, end: 60, days: .init(day: 7)),
+                DNDWindow(start: 60, end: 120), DNDWindow(start: 1380, end: 60, days: .init(day: 7)),
             ])
     }
 

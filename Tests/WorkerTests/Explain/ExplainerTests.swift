@@ -285,7 +285,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func whatQuietHoursHoldBackIsToldInTheDigest() async throws {
+    @Test func messagesHeldByDNDAreInTheDigest() async throws {
         let world = try await open(app: "dnd_digest: true,")
         try await bind(world.world, "bob")
         var settings = UserState.SettingsChange()
@@ -297,7 +297,7 @@ struct ExplainerTests {
         let told = try #require(try await world.explain(message()).first)
         let minute = (StateWorld.base / 86_400_000 + 1) * 86_400_000 - 60_000
         #expect(told.reason == "dnd" && told.steps.last?.name == "digest")
-        #expect(told.steps.last?.input == "quiet hours end \(minute)")
+        #expect(told.steps.last?.input == "DND ends \(minute)")
         await world.end()
     }
 
@@ -341,26 +341,26 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func anExpiredRecallThatLowersBadgesIsToldPerMember() async throws {
+    @Test func anExpiredRevokeThatLowersBadgesIsToldPerMember() async throws {
         let world = try await open()
         try await world.world.raw("HSET", "g:{im:c}", "bob", "0")
-        func recall(_ badge: String) -> String {
+        func revoke(_ badge: String) -> String {
             event(
                 "revoke",
                 #""expire_at_ms":\#(StateWorld.base + 1),"msg_id":"r","conv":{"id":"c","type":"group"},"from":{"uid":"alice"},"revoke":{"target_msg_id":"m","badge":"\#(badge)"}"#
             )
         }
-        #expect(try await world.explain(recall("decrease")).map { "\($0.uid) \($0.verdict)" } == ["bob expired"])
-        #expect(try await world.explain(recall("keep")).map { "\($0.uid) \($0.verdict)" } == [" expired"])
+        #expect(try await world.explain(revoke("decrease")).map { "\($0.uid) \($0.verdict)" } == ["bob expired"])
+        #expect(try await world.explain(revoke("keep")).map { "\($0.uid) \($0.verdict)" } == [" expired"])
         await world.end()
     }
 
-    /// Before the message at `base` and its recall at `base + 5`: what the client reported, what was counted; and the badge
+    /// Before the message at `base` and its revoke at `base + 5`: what the client reported, what was counted; and the badge
     /// that the push then carries.
     private struct BadgeRow {
         var report: (value: Int64, clientMs: Int64)?
         var counted: [(id: String, sent: Int64)] = []
-        var isRecall = false
+        var isRevoke = false
         /// Nil: the push carries none.
         var badge: Int64?
     }
@@ -374,12 +374,12 @@ struct ExplainerTests {
             BadgeRow(report: (4, 10), badge: 4), BadgeRow(report: (0, 10), badge: nil),
             BadgeRow(report: (4, 0), badge: 4), BadgeRow(report: (4, -1), counted: [("x", -5), ("y", 5)], badge: 6),
             BadgeRow(counted: [("m", 0)], badge: 1),
-            BadgeRow(counted: [("x", 1)], isRecall: true, badge: 1),
-            BadgeRow(counted: [("m", 0), ("x", 1)], isRecall: true, badge: 1),
+            BadgeRow(counted: [("x", 1)], isRevoke: true, badge: 1),
+            BadgeRow(counted: [("m", 0), ("x", 1)], isRevoke: true, badge: 1),
             // The alert of a revoke that lowered the number carries 0 too.
-            BadgeRow(counted: [("m", 0)], isRecall: true, badge: 0),
-            BadgeRow(report: (4, 2), counted: [("m", 0)], isRecall: true, badge: 3),
-            BadgeRow(report: (4, 8), counted: [("m", 0)], isRecall: true, badge: 4),
+            BadgeRow(counted: [("m", 0)], isRevoke: true, badge: 0),
+            BadgeRow(report: (4, 2), counted: [("m", 0)], isRevoke: true, badge: 3),
+            BadgeRow(report: (4, 8), counted: [("m", 0)], isRevoke: true, badge: 4),
         ]
         for (number, row) in rows.enumerated() {
             let uid = "u\(number)"
@@ -396,17 +396,17 @@ struct ExplainerTests {
                     .badgeReport(device: "d", value: report.value, clientMs: StateWorld.base + report.clientMs))
             }
             let to = #""to":{"uids":["\#(uid)"]},"#
-            let recall = event(
+            let revoke = event(
                 "revoke",
                 to + #""msg_id":"r","conv":{"id":"c","type":"p2p"},"from":{"uid":"alice"},"#
                     + #""revoke":{"target_msg_id":"m"}"#
             ).replacing(#""sent_ms":\#(StateWorld.base)"#, with: #""sent_ms":\#(StateWorld.base + 5)"#)
-            let told = try #require(try await world.explain(row.isRecall ? recall : message(to: to)).first)
+            let told = try #require(try await world.explain(row.isRevoke ? revoke : message(to: to)).first)
             let payload = try JSONTree(parsing: try #require(told.payload, "row \(number)"))
             #expect(payload["aps"]?["badge"]?.int == row.badge, "row \(number)")
-            let sent = StateWorld.base + (row.isRecall ? 5 : 0)
+            let sent = StateWorld.base + (row.isRevoke ? 5 : 0)
             let claim = try await world.world.claim(
-                row.isRecall
+                row.isRevoke
                     ? .revoke(uid, "r", "c", sent: sent, target: "m", badge: .decrease)
                     : .message(uid, "m", "c", sent: sent))
             #expect(claim.badge == row.badge ?? 0, "row \(number)")
@@ -486,7 +486,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func aRecalledMessageAlertsByNoWay() async throws {
+    @Test func aRevokeedMessageAlertsByNoWay() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
         _ = try await world.world.claim(
@@ -502,24 +502,24 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func aRecallSaysWhetherItLowersTheBadge() async throws {
+    @Test func aRevokeSaysWhetherItLowersTheBadge() async throws {
         let world = try await open(app: "profile: wps, clear_on_read: true,")
         try await bind(world.world, "bob")
-        let recall = event(
+        let revoke = event(
             "revoke",
             #""to":{"uids":["bob"]},"msg_id":"r","conv":{"id":"c","type":"p2p"},"from":{"uid":"alice"},"revoke":{"target_msg_id":"m"}"#
         )
         for isCounted in [false, true] {
             if isCounted { _ = try await world.world.claim(.message("bob", "m", "c", sent: StateWorld.base - 5)) }
-            let told = try #require(try await world.explain(recall).first)
+            let told = try #require(try await world.explain(revoke).first)
             let payload = try JSONTree(parsing: try #require(told.payload))
             #expect(payload["message"]?["params"]?["corner_mark_decrease"]?.bool == (isCounted ? true : nil))
-            let step = try #require(told.steps.first { $0.name == "recall" })
+            let step = try #require(told.steps.first { $0.name == "revoke" })
             #expect(
                 step.outcome
                     == (isCounted
                         ? "lowers the badge; it is 0, and is sent to the devices that were pushed"
-                        : "the badge stays: no counted and unread message is recalled; it is 0"))
+                        : "the badge stays: no counted and unread message is revoked; it is 0"))
         }
         await world.end()
     }
@@ -647,14 +647,14 @@ struct ExplainerTests {
         }
     }
 
-    @Test func aRecallIsToldWithItsOriginalsCollapseID() async throws {
+    @Test func aRevokeIsToldWithItsOriginalsCollapseID() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
-        let recall = message(push: #"{"collapse_id":"its own"}"#).replacing("\"message\"", with: "\"revoke\"")
+        let revoke = message(push: #"{"collapse_id":"its own"}"#).replacing("\"message\"", with: "\"revoke\"")
             .replacing(
                 "\"msg_id\":\"m\"", with: #""msg_id":"r","revoke":{"target_msg_id":"m"}"#)
         func collapseID() async throws -> String? {
-            try await world.explain(recall).first?.headers.first { $0.name == "apns-collapse-id" }?.value
+            try await world.explain(revoke).first?.headers.first { $0.name == "apns-collapse-id" }?.value
         }
         // Nothing is known of the original: the revoke has its own.
         #expect(try await collapseID() == "its own")

@@ -163,14 +163,14 @@ struct UnclaimedTests {
                 candidate: Candidate(uid: "u", order: 0))
             let candidate = Candidate(uid: "u", order: 0)
             candidate.claim = ClaimReply(state: .fresh, badge: 1)
-            pipeline.claims.recallUnmarked(job, candidate)
+            pipeline.claims.applyRemembered(job, candidate)
             var states = [candidate.claim?.state]
             pipeline.claims.rememberUnmarked(OwedClaim(request))
-            pipeline.claims.recallUnmarked(job, candidate)
+            pipeline.claims.applyRemembered(job, candidate)
             states.append(candidate.claim?.state)
             return states
         }
-        #expect(states == [.fresh, .finished])
+        #expect(states == [.fresh, .ended])
     }
 }
 
@@ -226,7 +226,7 @@ private final class Played {
 
     /// The ack of the device's delivery is missing at its time.
     func missAck(_ device: String) {
-        job.suspects.append(.init(device: device, connectionEpoch: 1))
+        job.silentConnections.append(.init(device: device, connectionEpoch: 1))
         for index in job.devices.indices where job.devices[index].route.device == device {
             pipeline.dispatcher.replace(job, index)
         }
@@ -244,7 +244,7 @@ private final class Played {
         for index in job.devices.indices where job.devices[index].route.device == device {
             pipeline.dispatcher.end(job, index, .accepted, Reason.ok.rawValue)
         }
-        pipeline.dispatcher.conclude(job)
+        pipeline.dispatcher.endIfComplete(job)
     }
 
     /// A round of the decision with what is true now.

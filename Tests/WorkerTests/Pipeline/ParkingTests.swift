@@ -16,7 +16,7 @@ import Testing
         record.done = ["pc"]
         record.holdUntilMs = 99
         record.flags = 512
-        record.suspects = [ParkedRecord.Suspect(device: "w\"eb", epoch: -4)]
+        record.silentConnections = [ParkedRecord.SilentConnection(device: "w\"eb", epoch: -4)]
         record.trace = [0, 255, 10]
         record.mover = "1-2"
         #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)

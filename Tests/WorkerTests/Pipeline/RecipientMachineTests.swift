@@ -156,7 +156,7 @@ import Testing
             case 10: backOffOne(&random)
             default: handBack()
             }
-            conclude()
+            endIfComplete()
         }
 
         private mutating func route(_ count: Int) {
@@ -206,7 +206,7 @@ import Testing
             }
         }
 
-        private mutating func conclude() {
+        private mutating func endIfComplete() {
             if machine.next(areDeliveriesSettled: true) == .end { ends += 1 }
         }
     }

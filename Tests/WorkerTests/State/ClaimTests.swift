@@ -47,10 +47,10 @@ struct ClaimTests {
             {
                 let lasting = ClaimSubject(
                     kind: .message, id: "m", sentMs: base, expireAtMs: base + 3 * 86_400_000)
-                let mark = $0.finishMark(app: StateWorld.app, uid: "u", lasting, nowMs: base)
-                try $0.finish(mark, tag: $1)
+                let mark = $0.preparedMark(app: StateWorld.app, uid: "u", lasting, nowMs: base)
+                try $0.writeMark(mark, tag: $1)
             }, { $0.string })
-        #expect(try await world.claim(request) == ClaimReply(state: .finished, badge: nil))
+        #expect(try await world.claim(request) == ClaimReply(state: .ended, badge: nil))
         #expect(try await world.badge("u") == 1)
         let key = "c:d1:{\(StateWorld.app):u}mm"
         #expect(try await world.raw("TTL", key) ?? 0 > 3 * 86_400)

@@ -34,12 +34,12 @@ import Testing
         await world.end()
     }
 
-    /// A recall is told like a read: once, and after a crash again.
-    @Test func aRecallThatLoweredTheBadgeIsOwedToo() async throws {
+    /// A revoke is told like a read: once, and after a crash again.
+    @Test func aRevokeThatLoweredTheBadgeIsOwedToo() async throws {
         let world = try StateWorld()
         try await world.connect()
         let base = StateWorld.base
-        func recall(_ id: String, of target: String, clears: Bool = true) -> ClaimRequest {
+        func revoke(_ id: String, of target: String, clears: Bool = true) -> ClaimRequest {
             let subject = ClaimSubject(
                 kind: .revoke, id: id, conversation: "c", sentMs: base + 9, revoke: .init(targetMsgID: target),
                 expireAtMs: base, clearsOnRead: clears)
@@ -48,22 +48,22 @@ import Testing
         _ = try await world.claim(.message("u", "m1", "c", sent: base))
         _ = try await world.claim(.message("u", "m2", "c", sent: base))
         _ = try await world.claim(.message("u", "m3", "c", sent: base))
-        let nothing = try await world.claim(recall("r0", of: "none"))
+        let nothing = try await world.claim(revoke("r0", of: "none"))
         #expect(!nothing.lowered && !nothing.owesClear)
-        let first = try await world.claim(recall("r1", of: "m1"))
+        let first = try await world.claim(revoke("r1", of: "m1"))
         #expect(first.lowered && first.owesClear && first.badge == 2)
-        #expect(try await world.claim(recall("r1", of: "m1")).owesClear, "told again after a crash")
+        #expect(try await world.claim(revoke("r1", of: "m1")).owesClear, "told again after a crash")
         _ = try await world.ask({ try $0.loweredBadgeSent(app: StateWorld.app, uid: "u", tag: $1) }, { $0.int64 })
-        let told = try await world.claim(recall("r1", of: "m1"))
+        let told = try await world.claim(revoke("r1", of: "m1"))
         #expect(told.lowered && !told.owesClear)
         // Off, nothing is remembered.
-        let off = try await world.claim(recall("r2", of: "m2", clears: false))
+        let off = try await world.claim(revoke("r2", of: "m2", clears: false))
         #expect(off.lowered && !off.owesClear)
         #expect(try await world.raw("HEXISTS", "c:s:{im:u}", "w") == 0)
         // Of several users in one call each is told his own.
         let both = try await world.ask(
             {
-                let request = recall("r3", of: "m3")
+                let request = revoke("r3", of: "m3")
                 try $0.claim(
                     request.subject, app: request.app, uids: ["v", "u"], counted: false, nowMs: base, tag: $1)
             },

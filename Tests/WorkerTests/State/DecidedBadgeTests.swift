@@ -5,7 +5,7 @@ import Testing
 @testable import Worker
 
 /// The badge's law through the whole decision: mutes, forced pushes, vetoes and uncounted messages, with reads and
-/// recalls known or not yet known when each message is decided.
+/// revokes known or not yet known when each message is decided.
 @Suite(.timeLimit(.minutes(10)))
 struct DecidedBadgeTests {
     /// How a message is meant; conversation `a` is muted by the user.

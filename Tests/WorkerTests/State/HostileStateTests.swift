@@ -79,12 +79,12 @@ struct HostileStateTests {
             ("ds", "1 60"), ("de", "1 120"), ("dz", "1 \(long)"), ("la", "1 \(long)"), ("ph", "1 \(long)"),
         ]).settings
         #expect(settings.dnd?.zone == nil && settings.language == nil && settings.phone == nil)
-        #expect(settings.dnd?.windows == [QuietWindow(start: 60, end: 120)])
+        #expect(settings.dnd?.windows == [DNDWindow(start: 60, end: 120)])
     }
 
     /// A minute that is none of a day is no setting, and a level is 1 or 5.
     @Test(arguments: ["9223372036854775807", "-9223372036854775808", "1440", "-1"])
-    func aMinuteThatIsNoneMakesNoQuietHours(minute: String) throws {
+    func aMinuteThatIsNoneMakesNoDND(minute: String) throws {
         #expect(try Self.user([("dn", "1 1"), ("ds", "1 0"), ("de", "1 \(minute)")]).settings.dnd == nil)
         #expect(try Self.user([("dn", "1 1"), ("ds", "1 \(minute)"), ("de", "1 9")]).settings.dnd == nil)
         #expect(try Self.user([("ds", "1 0"), ("de", "1 9"), ("dl", "1 \(minute)")]).settings.dnd?.level == 5)

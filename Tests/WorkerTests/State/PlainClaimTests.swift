@@ -46,7 +46,7 @@ struct PlainClaimTests {
         await world.end()
     }
 
-    @Test func aReadAReportOrARecallThatComesBetweenIsSettledByTheScript() async throws {
+    @Test func aReadAReportOrARevokeThatComesBetweenIsSettledByTheScript() async throws {
         let world = try StateWorld()
         try await world.connect()
         let read = UserState.Change.read(conversation: "c", upTo: .init(seq: 5))
@@ -67,11 +67,11 @@ struct PlainClaimTests {
             #expect(try await world.badge(uid) == 4)
         }
 
-        let recalled = try await world.claimPlainly(.message("r", "m", "c", sent: base)) { place in
+        let revoked = try await world.claimPlainly(.message("r", "m", "c", sent: base)) { place in
             guard place == .beforeAdding else { return }
             _ = try await world.claim(.revoke("r", "v", "c", sent: base + 5, target: "m", badge: .decrease))
         }
-        #expect(recalled.isRevoked && recalled.badge == 0)
+        #expect(revoked.isRevoked && revoked.badge == 0)
         await world.end()
     }
 
@@ -83,16 +83,16 @@ struct PlainClaimTests {
         let seen = try await world.claimPlainly(quiet) { place in
             if place == .beforeAdding { try await world.finish(quiet) }
         }
-        #expect(seen.state == .finished)
+        #expect(seen.state == .ended)
 
         let counted = ClaimRequest.message("r", "m", "c", sent: base)
-        let recalled = try await world.claimPlainly(counted) { place in
+        let revoked = try await world.claimPlainly(counted) { place in
             guard place == .beforeAdding else { return }
             _ = try await world.claim(counted)
             try await world.finish(counted)
             _ = try await world.claim(.revoke("r", "v", "c", sent: base + 5, target: "m", badge: .decrease))
         }
-        #expect(recalled.state == .finished)
+        #expect(revoked.state == .ended)
         #expect(try await world.badge("r") == 0)
         await world.end()
     }
@@ -224,7 +224,7 @@ extension StateWorld {
             try await ask({ try $0.addToLedger(request, tag: $1) }, { box.claim.didAdd($0) })
         } else {
             try await ask(
-                { try $0.readMarkAgain(request, together: false, tag: $1) }, { box.claim.didReadMark($0) })
+                { try $0.readMarkAgain(request, inGroup: false, tag: $1) }, { box.claim.didReadMark($0) })
         }
         try await between(.beforeCounting)
         try await ask({ try $0.ledgerSize(request, tag: $1) }, { box.claim.didCount($0) })

@@ -27,7 +27,7 @@ struct ScriptCostTests {
         try await world.change("u", .read(conversation: "gone", upTo: .init(seq: 100_000)), at: 20)
         try await claimGone(world, "u", 0..<1300)
         #expect(try await world.raw("ZCARD", "c:x:{\(StateWorld.app):u}") ?? .max <= 1000)
-        // Recalls note what they take off too.
+        // Revokes note what they take off too.
         try await world.change("v", .badgeReport(device: "d", value: 5000, clientMs: Self.base), at: 1)
         for index in 0..<1300 as Range<Int64> {
             _ = try await world.claim(.message("v", "m\(index)", "c", sent: Self.base + 10))
@@ -55,11 +55,11 @@ struct ScriptCostTests {
         costs["claim"] = try await world.commands {
             _ = try await world.claim(.message(uid, "last", "c", sent: Self.base + 9000, seq: 9000))
         }
-        costs["recall"] = try await world.commands {
+        costs["revoke"] = try await world.commands {
             _ = try await world.claim(
                 .revoke(uid, "r", "c", sent: Self.base + 9001, target: "m1", badge: .decrease))
         }
-        costs["unknown recall"] = try await world.commands {
+        costs["unknown revoke"] = try await world.commands {
             _ = try await world.claim(
                 .revoke(uid, "s", "gone", sent: Self.base + 15, target: "nowhere", badge: .decrease))
         }
@@ -142,7 +142,7 @@ extension StateWorld {
         return calls
     }
 
-    /// So many messages held back by quiet hours, as `holdForDigest` notes them.
+    /// So many messages held back by DND, as `holdForDigest` notes them.
     fileprivate func holdBack(_ uid: String, _ count: Int64) async throws {
         let fill = """
             for i = 1, ARGV[1] do redis.call('SADD', KEYS[1], 'digest08' .. (1700000100000 + i) .. ' ' .. i .. ' mm' .. i) end

@@ -35,7 +35,7 @@ struct SettingsOrderTests {
         if case .refused(let fault) = outcome { fault } else { nil }
     }
 
-    @Test func quietHoursThatNameNoWindowAreRefusedUntilOneIsStored() async throws {
+    @Test func dndWithoutAWindowIsRefusedUntilOneIsStored() async throws {
         let world = try StateWorld()
         try await world.connect()
         var on = UserState.SettingsChange()
@@ -63,12 +63,12 @@ struct SettingsOrderTests {
         var single = UserState.SettingsChange()
         (single.dndOn, single.dndStart, single.dndEnd, single.dndDays) = (true, 60, 120, .init(day: 1))
         var several = UserState.SettingsChange()
-        several.dndWindows = [QuietWindow(start: 1, end: 2), QuietWindow(start: 5, end: 3, days: .init(day: 7))]
+        several.dndWindows = [DNDWindow(start: 1, end: 2), DNDWindow(start: 5, end: 3, days: .init(day: 7))]
         try await world.change("u", .settings(single), at: 1)
         try await world.change("u", .settings(several), at: 2)
         #expect(try await world.recipient("u").recipient.settings.dnd?.windows == several.dndWindows)
         try await world.change("u", .settings(single), at: 3)
-        let window = QuietWindow(start: 60, end: 120, days: .init(day: 1))
+        let window = DNDWindow(start: 60, end: 120, days: .init(day: 1))
         #expect(try await world.recipient("u").recipient.settings.dnd?.windows == [window])
         try await world.change("u", .settings(several), at: 4)
         var part = UserState.SettingsChange()
@@ -168,7 +168,7 @@ struct SettingsOrderTests {
             if Bool.random(using: &random) { change.dndDays = .init(day: .random(in: 1...7, using: &random)) }
         case 1:
             change.dndOn = Bool.random(using: &random)
-            change.dndWindows = [QuietWindow(start: start, end: end), QuietWindow(start: end, end: start)]
+            change.dndWindows = [DNDWindow(start: start, end: end), DNDWindow(start: end, end: start)]
         default: break
         }
         if Bool.random(using: &random) { change.showDetail = Bool.random(using: &random) }

@@ -93,12 +93,12 @@ actor StateWorld {
         return reply
     }
 
-    /// Marks it finished, as a worker does once the broker has its last record.
+    /// Marks it as ended, as a worker does once the broker has its last record.
     func finish(_ request: ClaimRequest) async throws {
         _ = try await ask(
             {
-                let mark = $0.finishMark(app: request.app, uid: request.uid, request.subject, nowMs: request.nowMs)
-                try $0.finish(mark, tag: $1)
+                let mark = $0.preparedMark(app: request.app, uid: request.uid, request.subject, nowMs: request.nowMs)
+                try $0.writeMark(mark, tag: $1)
             }, { $0.string })
     }
 

@@ -131,7 +131,7 @@ struct DecisionFactsTests {
         var recipient = Recipient(uid: "bob")
         recipient.mute = .init(level: .blocked, untilMs: nil)
         let steps = Self.facts(recipient).steps
-        #expect(steps.map(\.step) == [.expiry, .read, .veto, .mute, .quietHours, .badge])
+        #expect(steps.map(\.step) == [.expiry, .read, .veto, .mute, .dnd, .badge])
         #expect(steps.first { !$0.passes }?.outcome == "conv_muted")
         #expect(steps.first { !$0.passes }?.input == "level 5 by user, mention none")
         #expect(steps.last?.outcome == "not counted")

@@ -25,7 +25,7 @@ final class BadgeUpdate {
     var eventID: String
     /// Records with offsets that wait for it.
     var changes: [ChangeJob]
-    /// Events (recalls) that are kept until it has ended.
+    /// Events (revokes) that are kept until it has ended.
     var events: [EventJob] = []
     /// Devices that got the number of the newest revoke with its alert.
     var told: [String] = []

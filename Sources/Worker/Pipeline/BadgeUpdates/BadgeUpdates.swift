@@ -7,13 +7,13 @@ import Telemetry
 
 /// `clear_on_read`: a read that lowers the badge sends the new number, 0 included, to the devices that were pushed.
 ///
-/// Changes with an ended update are in `done`, events with an ended part in `doneEvents`.
+/// Changes with an ended update are in `done`, events with an ended part in `endedEvents`.
 final class BadgeUpdates {
     let done = Tray<ChangeJob>()
     /// Accepted numbers of devices that other workers may push too.
     let accepted = Tray<AcceptedBadge>()
     /// Events with one ended part.
-    let doneEvents = Tray<EventJob>()
+    let endedEvents = Tray<EventJob>()
     private let shard: ShardContext
     private let work: WorkTable
     private let sender: Sender
@@ -21,7 +21,7 @@ final class BadgeUpdates {
     /// By user, the update that further reads may join.
     private var joinable: [BadgeUpdate.Owner: BadgeUpdate] = [:]
     /// The open updates after revokes of each user.
-    private var recalls: [BadgeUpdate.Owner: [BadgeUpdate]] = [:]
+    private var revokes: [BadgeUpdate.Owner: [BadgeUpdate]] = [:]
     /// Tokens of devices that get a number again.
     private var newest: Set<String> = []
     /// The process ends: pending updates are left to the next owner.
@@ -39,42 +39,42 @@ final class BadgeUpdates {
     /// A user-state change lowered the number: its offset waits for the pushes.
     func begin(after change: ChangeJob) {
         if isClosed { return }
-        guard let app = change.app, let uid = change.uid else { return finish(change) }
+        guard let app = change.app, let uid = change.uid else { return end(change) }
         if let waiting = joinable[BadgeUpdate.Owner(app: app.id, uid: uid)] {
             waiting.changes.append(change)
             waiting.eventID = change.eventID
             return
         }
         // Full, because APNs is away. Redis remembers that the number was not sent, and the user's next read sends it.
-        guard !work.badgeUpdates.isFull else { return finish(change) }
+        guard !work.badgeUpdates.isFull else { return end(change) }
         let update = BadgeUpdate(app: app, uid: uid, eventID: change.eventID, changes: [change])
         work.insert(update)
         joinable[update.owner] = update
         shard.timers.schedule(.badgeUpdate(update.ref), dueNanos: shard.nowNanos &+ BadgeUpdate.waitNanos)
     }
 
-    /// A recall lowered the number of this recipient: its event is kept until the pushes have ended.
-    func begin(after recall: RecipientJob) {
+    /// A revoke lowered the number of this recipient: its event is kept until the pushes have ended.
+    func begin(after revoke: RecipientJob) {
         if isClosed { return }
-        let app = recall.event.app
-        let owner = BadgeUpdate.Owner(app: app.id, uid: recall.uid)
+        let app = revoke.event.app
+        let owner = BadgeUpdate.Owner(app: app.id, uid: revoke.uid)
         if joinable[owner] == nil, work.badgeUpdates.isFull { return }
-        let update = joinable[owner] ?? BadgeUpdate(app: app, uid: recall.uid, eventID: recall.event.id)
+        let update = joinable[owner] ?? BadgeUpdate(app: app, uid: revoke.uid, eventID: revoke.event.id)
         if joinable[owner] == nil {
             work.insert(update)
             joinable[owner] = update
             shard.timers.schedule(.badgeUpdate(update.ref), dueNanos: shard.nowNanos &+ BadgeUpdate.waitNanos)
         }
-        update.eventID = recall.event.id
-        if update.events.isEmpty { recalls[owner, default: []].append(update) }
-        update.events.append(recall.event)
+        update.eventID = revoke.event.id
+        if update.events.isEmpty { revokes[owner, default: []].append(update) }
+        update.events.append(revoke.event)
         update.told = []
-        recall.event.openParts += 1
+        revoke.event.openParts += 1
     }
 
     /// The alert of a revoke carried the number to a device: it gets no push of its own for that.
     func didTell(_ told: ToldBadge) {
-        for update in recalls[told.owner] ?? [] where update.events.last === told.event {
+        for update in revokes[told.owner] ?? [] where update.events.last === told.event {
             update.told.append(told.device)
         }
     }
@@ -93,7 +93,7 @@ final class BadgeUpdates {
         work.badgeUpdates.contains { $0.changes.contains(where: isWanted) }
     }
 
-    private func finish(_ change: ChangeJob) {
+    private func end(_ change: ChangeJob) {
         done.append(change)
         shard.requestTurn()
     }
@@ -132,7 +132,7 @@ final class BadgeUpdates {
             try? shard.store.forgetPushed(
                 app: update.app.id, uid: update.uid, devices: departed, tag: update.tag(.note))
         }
-        if update.targets.isEmpty { return finish(update) }
+        if update.targets.isEmpty { return end(update) }
         for index in update.targets.indices {
             sender.enqueue(
                 DeviceRef(work: update.ref, device: index, isBadgeUpdate: true), update.queueKey(index),
@@ -240,7 +240,7 @@ final class BadgeUpdates {
     }
 
     /// APNs' answer. A dead token is removed with the user's next alert.
-    func didFinish(_ push: FinishedPush) {
+    func didEnd(_ push: EndedPush) {
         let index = Int(push.tag.index)
         guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return }
         let target = update.targets[index]
@@ -278,22 +278,22 @@ final class BadgeUpdates {
                 update.unackedRecords += 1
             }
         }
-        finishIfEnded(update)
+        endIfComplete(update)
         sender.leaveQueue(update.queueKey(index))
     }
 
     func didSettleRecord(_ ref: WorkRef) {
         guard let update = work.badgeUpdate(ref) else { return }
         update.unackedRecords -= 1
-        finishIfEnded(update)
+        endIfComplete(update)
     }
 
-    private func finishIfEnded(_ update: BadgeUpdate) {
-        if update.open == 0, update.unackedRecords == 0 { finish(update) }
+    private func endIfComplete(_ update: BadgeUpdate) {
+        if update.open == 0, update.unackedRecords == 0 { end(update) }
     }
 
     /// The number was sent: clears Redis' note that it was not, and settles the reads. Or it is left to other owners.
-    private func finish(_ update: BadgeUpdate) {
+    private func end(_ update: BadgeUpdate) {
         if update.going != nil { goingCount -= 1 }
         if update.newest != nil {
             if let target = update.targets.first { newest.remove(target.token.record.hex) }
@@ -301,12 +301,12 @@ final class BadgeUpdates {
             try? shard.store.loweredBadgeSent(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
         }
         if !update.events.isEmpty {
-            recalls[update.owner]?.removeAll { $0 === update }
-            if recalls[update.owner]?.isEmpty ?? false { recalls[update.owner] = nil }
+            revokes[update.owner]?.removeAll { $0 === update }
+            if revokes[update.owner]?.isEmpty ?? false { revokes[update.owner] = nil }
         }
         work.remove(update)
-        for change in update.changes { finish(change) }
-        for event in update.events { doneEvents.append(event) }
+        for change in update.changes { end(change) }
+        for event in update.events { endedEvents.append(event) }
         shard.requestTurn()
     }
 
@@ -352,7 +352,7 @@ final class BadgeUpdates {
             update.targets[index].awaiting = 0
         }
         for index in unsent where update.targets[index].hasTurn { sender.leaveQueue(update.queueKey(index)) }
-        finishIfEnded(update)
+        endIfComplete(update)
     }
 
     // MARK: Answers

@@ -4,7 +4,7 @@ import PushCore
 enum BurstRule {
     /// The reason why an alert goes at once. The raw values are words for people.
     enum Bypass: String {
-        case recall = "a recall"
+        case revoke = "a revoke"
         case voip, silent, forced
         case mention = "a mention"
         /// Strategy 4: the live device's message would have to wait with the push.
@@ -13,7 +13,7 @@ enum BurstRule {
 
     /// - Returns: nil if it may wait. All devices of a message behave alike, except a live one with strategy 4.
     static func bypass(_ message: borrowing Message, facts: DecisionFacts, way: Route.Way) -> Bypass? {
-        if message.kind != .message { return .recall }
+        if message.kind != .message { return .revoke }
         if message.push.voip { return .voip }
         if message.push.silent { return .silent }
         if facts.contains(.forced) { return .forced }

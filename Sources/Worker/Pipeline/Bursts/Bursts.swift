@@ -12,7 +12,7 @@ final class Bursts {
     private let work: WorkTable
     private var table: BurstTable<WorkRef>
 
-    /// A waiting alert that is not pushed: read, recalled or expired since, or finished by another worker.
+    /// A waiting alert that is not pushed: read, revoked or expired since, or finished by another worker.
     struct Dropped {
         var recipient: WorkRef
         /// Nil if another worker finished it.
@@ -25,7 +25,7 @@ final class Bursts {
         table = BurstTable(waitingMax: shard.limits.recipientsMax / 2)
     }
 
-    /// - Returns: true if the push waits. At the window's end it may be read, recalled or expired, and is pushed then
+    /// - Returns: true if the push waits. At the window's end it may be read, revoked or expired, and is pushed then
     ///   or never. The device's other pushes do not wait for it.
     func joins(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> Bool {
         guard job.event.digest == nil, !job.flags.contains(.leadsBurst),
@@ -59,7 +59,7 @@ final class Bursts {
 
     // MARK: The window's end
 
-    /// Claims each alert again, which counts nothing twice, and shows which were read or recalled.
+    /// Claims each alert again, which counts nothing twice, and shows which were read or revoked.
     func end(_ key: BurstTable<WorkRef>.Key, window: UInt32) {
         let members = table.end(key, window: window)
         for place in members.indices {
@@ -96,9 +96,9 @@ final class Bursts {
             job.flags.remove(.claimedPlainly)
             let reason = SendFacts(isRead: claim.isRead, isRevoked: claim.isRevoked)
                 .reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs)
-            isAlive = claim.state != .finished && reason == nil
+            isAlive = claim.state != .ended && reason == nil
             if !isAlive {
-                dropped.append(Dropped(recipient: ref, reason: claim.state == .finished ? nil : reason))
+                dropped.append(Dropped(recipient: ref, reason: claim.state == .ended ? nil : reason))
                 job.burst = nil
                 shard.requestTurn()
             }

@@ -31,7 +31,7 @@ extension Claims {
 
     func askOwners(_ job: RecipientJob, _ candidate: Candidate) {
         forEachAskedToken(candidate) { place in
-            guard shard.asksTogether else { return askOwner(job, candidate, place) }
+            guard shard.batchesAcrossUsers else { return askOwner(job, candidate, place) }
             let app = job.event.app.id
             if let openOwners, openOwners.app != app { sendOwners() }
             let batch = openOwners ?? OwnerBatch(app: app)
@@ -87,7 +87,7 @@ extension Claims {
 
     func didFailOwners(_ batch: OwnerBatch, _ fault: RedisFault) {
         ownerBatches.remove(batch.ref)
-        if fault.scope == .call { shard.noteRefusedTogether(fault) }
+        if fault.scope == .call { shard.noteRefusedBatch(fault) }
         forEachToken(batch) { job, candidate, place in
             switch fault.scope {
             case .key, .call: askOwner(job, candidate, place)

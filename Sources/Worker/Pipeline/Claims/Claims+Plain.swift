@@ -6,7 +6,7 @@ extension Claims {
     /// An ordinary message that goes only to APNs. A message by long connection may be acknowledged, and the next owner
     /// must know that there was a try.
     func claimsPlainly(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
-        guard candidate.isPlain, let decision = candidate.decision, shard.writes.refusal == nil,
+        guard candidate.claimsPlainly, let decision = candidate.decision, shard.writes.refusal == nil,
             !(candidate.recipient.read?.covers(job.event.subject) ?? false),
             // No mark says that a plain claim of an earlier try counted; the script asks the ledger.
             job.isCounted || !job.event.subject.clientCounts
@@ -26,7 +26,7 @@ extension Claims {
             ask(job) { (store) throws(RedisFault) in try store.addToLedger(request, tag: job.tag(.claimAdd)) }
         } else {
             ask(job) { (store) throws(RedisFault) in
-                try store.readMarkAgain(request, together: job.event.readsTogether, tag: job.tag(.claimAdd))
+                try store.readMarkAgain(request, inGroup: job.event.readsGroupMark, tag: job.tag(.claimAdd))
             }
         }
         ask(job) { (store) throws(RedisFault) in try store.ledgerSize(request, tag: job.tag(.claimCount)) }

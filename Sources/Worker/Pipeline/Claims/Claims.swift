@@ -59,11 +59,11 @@ final class Claims {
         if owners == 0 { sendOwners() }
         notePushedDevices(job, candidate)
         // A device that acknowledged after the deadline has the message and needs no push.
-        if !job.suspects.isEmpty {
+        if !job.silentConnections.isEmpty {
             candidate.awaiting += 1
             askAcks(job)
         }
-        if candidate.plainClaim == nil, job.event.hasManyRecipients, shard.asksTogether {
+        if candidate.plainClaim == nil, job.event.hasManyRecipients, shard.batchesAcrossUsers {
             gather(job)
         } else {
             sendClaims()
@@ -125,8 +125,8 @@ final class Claims {
         let batch = open ?? ClaimBatch(job.event, counted: job.isCounted)
         open = batch
         batch.append(job)
-        let isRecall = job.event.subject.revoke != nil
-        let most = isRecall ? shard.limits.recallsPerCall : shard.limits.claimsPerCall
+        let isRevoke = job.event.subject.revoke != nil
+        let most = isRevoke ? shard.limits.revokesPerCall : shard.limits.claimsPerCall
         if batch.recipients.count >= most { sendClaims() }
     }
 
@@ -255,7 +255,7 @@ final class Claims {
         batches.remove(batch.ref)
         switch fault.scope {
         case .call:
-            shard.noteRefusedTogether(fault)
+            shard.noteRefusedBatch(fault)
             forEachClaiming(batch) { sendClaim($0) }
         case .key: forEachClaiming(batch) { sendClaim($0) }
         case .writes: forEachClaiming(batch) { refused($0, fault) }
@@ -305,11 +305,11 @@ final class Claims {
 
     /// A recipient that ended here with an owed claim has no mark in Redis until the claim is paid, even if Redis
     /// accepts writes again.
-    func recallUnmarked(_ job: RecipientJob, _ candidate: Candidate) {
-        if unmarked.contains(job.dedupKey) { candidate.claim?.state = .finished }
+    func applyRemembered(_ job: RecipientJob, _ candidate: Candidate) {
+        if unmarked.contains(job.dedupKey) { candidate.claim?.state = .ended }
         let isOther = job.event.parked?.record.uid == nil && !job.flags.contains(.staysInMemory)
         if isOther, parkedUnmarked.contains(job.dedupKey) {
-            candidate.claim?.state = .finished
+            candidate.claim?.state = .ended
         }
     }
 

@@ -64,7 +64,7 @@ struct Decider {
         }
     }
 
-    /// Nil if not now. Active quiet hours defer it, and a user with an open app sees the messages anyway.
+    /// Nil if not now. Active DND defers it, and a user with an open app sees the messages anyway.
     private func decideDigest(_ digest: DigestJob, _ candidate: Candidate, _ event: EventJob) -> Decision? {
         guard let message = event.message else { return nil }
         // Levels belong to conversations. Those of the digest's messages allowed them.
@@ -77,7 +77,7 @@ struct Decider {
                 facts: &candidate.facts)
         }
         if decision.alert == .deny(.dnd) {
-            digest.putOffToMs = QuietHours.endMs(
+            digest.putOffToMs = DNDState.endMs(
                 for: candidate.recipient, policy: policy, zones: shard.zones, now: now)
             return nil
         }

@@ -22,7 +22,7 @@ struct TokenLoss {
         /// Redis is asked for its number of keys: it restarted, or the share of `no_token` rose.
         case asking(isSpike: Bool)
         /// The keys are gone. No recipient without a token was seen yet.
-        case suspect
+        case keysGone
         /// Nothing is read.
         case stopped
     }
@@ -59,7 +59,7 @@ struct TokenLoss {
     /// Recipients without a token wait.
     var isStopped: Bool { state == .stopped }
     /// Keys are gone, and neither back nor accepted.
-    var isOpen: Bool { state == .suspect || state == .stopped }
+    var isOpen: Bool { state == .keysGone || state == .stopped }
     /// Keys of all servers at the last count before any were lost.
     var keysBefore: Int64 { counts.last?.values.reduce(0, &+) ?? 0 }
 
@@ -73,7 +73,7 @@ struct TokenLoss {
         }
         switch state {
         case .stopped, .asking: return .wait
-        case .suspect:
+        case .keysGone:
             state = .stopped
             return .ask
         case .calm:
@@ -124,13 +124,13 @@ struct TokenLoss {
         }
         let total = now.values.reduce(0, &+)
         switch state {
-        case .suspect, .stopped:
+        case .keysGone, .stopped:
             if total >= wanted { goOn(keys: now, nowMs) }
         case .calm, .asking:
             let stood = stood
             if let lost = lostServer(of: stood, now, total) {
                 wanted = stood.values.reduce(0, &+) - lost + lost / 5 * 4
-                state = state == .asking(isSpike: true) ? .stopped : .suspect
+                state = state == .asking(isSpike: true) ? .stopped : .keysGone
                 return
             }
             counts.append(now)
@@ -138,7 +138,7 @@ struct TokenLoss {
             switch state {
             case .asking(isSpike: true): goOn(keys: now, nowMs)
             case .asking(isSpike: false): state = .calm
-            case .calm, .suspect, .stopped: break
+            case .calm, .keysGone, .stopped: break
             }
         }
     }

@@ -9,7 +9,7 @@ final class DigestJob {
     var ref = WorkRef.none
     /// Number of unread messages in it.
     var count = 0
-    /// Quiet hours are active again: due at this time, Unix ms.
+    /// DND is active again: due at this time, Unix ms.
     var putOffToMs: Int64?
 
     init(app: AppContext, user: DueUser, leaseMs: Int64) {

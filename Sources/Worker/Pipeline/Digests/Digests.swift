@@ -3,7 +3,7 @@ import PushCore
 import Redis
 import Telemetry
 
-/// The digest after quiet hours: one push per user with the number of held messages that are unread.
+/// The digest after DND: one push per user with the number of held messages that are unread.
 ///
 /// Due digests are in Redis, so they survive workers; a worker that finds one takes a lease. A digest is a message of
 /// the worker's own on the ordinary path: claimed once, decided, pushed, recorded with the event id `digest-…`. Events
@@ -21,7 +21,7 @@ final class Digests {
 
     /// Time after which another worker tries a digest.
     private static let leaseMs: Int64 = 120_000
-    /// A digest is useless so many hours after the quiet hours.
+    /// A digest is useless so many hours after DND.
     private static let lifetimeMs: Int64 = 12 * 3_600_000
     private static let claimMax = 64
 

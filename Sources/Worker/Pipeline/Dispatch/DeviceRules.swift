@@ -35,7 +35,7 @@ extension Reason {
     var alertsByCopy: Bool? {
         switch self {
         case .expired: nil
-        // A read or recalled message raises no alert any more.
+        // A read or revoked message raises no alert any more.
         case .alreadyRead, .revoked: false
         default: true
         }

@@ -48,10 +48,10 @@ extension Dispatcher {
                 job, index, Verdict(ofEnd: dropped.reason ?? .ok), (dropped.reason ?? .ok).rawValue,
                 isRecorded: dropped.reason != nil)
         }
-        conclude(job)
+        endIfComplete(job)
     }
 
-    /// The merged push has ended. If it ended before APNs answered (its own message was read or recalled at the last
+    /// The merged push has ended. If it ended before APNs answered (its own message was read or revoked at the last
     /// moment), the next newest message carries the rest.
     func follow(_ merged: MergedPush, _ verdict: Verdict) {
         switch verdict {
@@ -65,7 +65,7 @@ extension Dispatcher {
                 job.flags.insert(verdict == .accepted ? .accepted : .failed)
                 if verdict == .accepted, job.devices[ref.device].isDesktop { job.flags.insert(.desktopHasIt) }
                 end(job, ref.device, .suppressed, Reason.coalesced.rawValue)
-                conclude(job)
+                endIfComplete(job)
             }
         }
     }

@@ -71,7 +71,7 @@ extension Dispatcher {
             leaveToConnection(job, index, reason)
         case .check(.acknowledged):
             endAcknowledged(job, index)
-        case .check(.finishedElsewhere):
+        case .check(.endedElsewhere):
             end(job, index, .suppressed, Reason.ok.rawValue, isRecorded: false)
             job.machine.leaveUnmarked()
         case .check(.decideAgain):
@@ -90,13 +90,13 @@ extension Dispatcher {
                 deliverCopy(job, index, accepted: false, alert: NoAnswer.unfit.alertsByCopy)
             }
         }
-        conclude(job)
+        endIfComplete(job)
     }
 
     // MARK: The recipient
 
     /// All devices have ended, and the broker has all records and deliveries: writes the mark that stops a redelivery.
-    func conclude(_ job: RecipientJob) {
+    func endIfComplete(_ job: RecipientJob) {
         if job.flags.contains(.waitsForDesktop) { settlePhones(job) }
         if job.parking != nil { parkIfAllWaits(job) }
         if job.machine.phase == .open, job.machine.openDevices == 0, job.machine.isMarked {
@@ -115,12 +115,12 @@ extension Dispatcher {
     /// Writes one record for each device that did not acknowledge or that waited, and that no later round could reach, unless
     /// the recipient has one record without device.
     func recordLeftBehind(_ job: RecipientJob, _ verdict: Verdict, _ reason: Reason) {
-        if job.suspects.isEmpty && !job.flags.contains(.replaced) { return }
+        if job.silentConnections.isEmpty && !job.flags.contains(.replaced) { return }
         if !job.flags.isDisjoint(with: [.recordedLeftBehind, .recordedWithoutDevice]) { return }
         job.flags.insert(.recordedLeftBehind)
         var told = job.parking?.done ?? []
         let replaced = job.devices.lazy.filter { $0.machine.phase == .replaced }.map(\.route.device)
-        for device in Array(replaced) + job.suspects.map(\.device)
+        for device in Array(replaced) + job.silentConnections.map(\.device)
         where !job.hasRoute(to: device) && !told.containsSame(device) {
             told.append(device)
             recorder.write(OutcomeRecord(uid: job.uid, device: device, verdict: verdict, reason: reason), of: job)
@@ -128,8 +128,8 @@ extension Dispatcher {
     }
 
     /// The awaited records are acknowledged.
-    func conclude(_ ref: WorkRef) {
-        if let job = work.recipient(ref) { conclude(job) }
+    func endIfComplete(_ ref: WorkRef) {
+        if let job = work.recipient(ref) { endIfComplete(job) }
     }
 
     // MARK: Hand-back
@@ -154,7 +154,7 @@ extension Dispatcher {
             job.machine.leaveUnmarked()
             job.event.isHandedBack = true
         }
-        conclude(job)
+        endIfComplete(job)
     }
 
     /// The APNs client returned a push without a stream.

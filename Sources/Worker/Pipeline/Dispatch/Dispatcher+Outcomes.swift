@@ -7,13 +7,13 @@ import Telemetry
 
 /// Step 17: APNs' answer, and its consequences for the token, the user and the operator.
 extension Dispatcher {
-    func didFinish(_ push: FinishedPush) {
+    func didEnd(_ push: EndedPush) {
         guard let job = work.recipient(push.tag.ref) else { return }
         let index = Int(push.tag.index)
         guard job.isPushing(index), let bound = job.devices[index].token else { return }
         if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
             park(job, index, .retryAfter, dueMs: shard.steadyMs &+ retryAfterMs)
-            return conclude(job)
+            return endIfComplete(job)
         }
         let latency = shard.nowNanos &- job.devices[index].startedNanos
         let ending = Ending(push.outcome, token: bound, isForced: job.isForced)
@@ -39,7 +39,7 @@ extension Dispatcher {
         if ending.verdict == .rejected { noteRejected(job, index) }
         weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)
-        conclude(job)
+        endIfComplete(job)
         recorded.append(job)
     }
 

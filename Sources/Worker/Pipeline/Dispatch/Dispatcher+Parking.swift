@@ -53,7 +53,7 @@ extension Dispatcher {
                 park(job, index, .share, dueMs: shard.steadyMs &+ shard.limits.outOfHandMs)
                 hasParked = true
             }
-            if hasParked { conclude(job) }
+            if hasParked { endIfComplete(job) }
         }
     }
 
@@ -93,7 +93,7 @@ extension Dispatcher {
                 park(job, index, .behind, dueMs: shard.steadyMs &+ Self.unclaimedMs)
             }
             parkUnclaimed(job)
-            conclude(job)
+            endIfComplete(job)
         }
     }
 
@@ -104,7 +104,7 @@ extension Dispatcher {
         job.flags.insert(.owesClaim)
         guard job.machine.phase == .open else { return }
         parkUnclaimed(job)
-        conclude(job)
+        endIfComplete(job)
     }
 
     /// Due time of a parked earlier push of the device, which this one must not overtake. Nil if there is none.
@@ -159,7 +159,7 @@ extension Dispatcher {
 
     /// An earlier push of one of its devices was parked, or is not parked after all.
     func parkIfAllWaits(_ ref: WorkRef) {
-        if let job = work.recipient(ref) { conclude(job) }
+        if let job = work.recipient(ref) { endIfComplete(job) }
     }
 
     /// If all open devices of the recipient wait to be parked, and no earlier recipient of these devices does, parks
@@ -198,14 +198,14 @@ extension Dispatcher {
         for wait in waits where wait.device >= 0 { replace(job, wait.device) }
         // Nothing more happens for it here: the reader of the record may be faster than the broker's answer.
         for twin in claims.releaseKey(job) { twinEnded(twin) }
-        defer { conclude(job) }
+        defer { endIfComplete(job) }
         // A digest comes again at the end of its lease.
         guard event.digest == nil else { return event.isHandedBack = true }
         if let work = event.parked, work.record.uid != nil, work.isHandedBack { return event.isHandedBack = true }
         // Without a mark only the topic shows the work done since the record was written.
         guard let work = event.parked, work.record.uid != nil, !owesClaim else {
             job.machine.recordSent()
-            return parking.park(record, tag: job.tag(.park))
+            return parking.park(record, tag: job.tag(.parkedRecipient))
         }
         // It came from the topic: it returns to its place in the wheel, with its changes.
         record.writtenMs = work.record.writtenMs
@@ -232,13 +232,13 @@ extension Dispatcher {
         }
         record.holdUntilMs = job.parking?.holdUntilMs
         record.flags = job.flags.intersection(.writtenWhileParked).rawValue
-        record.suspects = job.suspects.map {
-            ParkedRecord.Suspect(device: $0.device, epoch: $0.connectionEpoch)
+        record.silentConnections = job.silentConnections.map {
+            ParkedRecord.SilentConnection(device: $0.device, epoch: $0.connectionEpoch)
         }
         // Their acks are due when the record is: then the connection counts as silent.
         for wait in waits where wait.cause == .unclaimed && wait.device >= 0 {
             guard let target = job.devices[wait.device].connection else { continue }
-            record.suspects.append(ParkedRecord.Suspect(device: target.device, epoch: target.epoch))
+            record.silentConnections.append(ParkedRecord.SilentConnection(device: target.device, epoch: target.epoch))
         }
         record.trace = job.trace?.bytes ?? []
         return record

@@ -29,7 +29,7 @@ extension Dispatcher {
     func decideAgainForRebound(_ job: RecipientJob, _ index: Int) {
         guard job.reboundRounds < Self.reboundRoundsMax else {
             end(job, index, .suppressed, Reason.tokenMoved.rawValue)
-            return conclude(job)
+            return endIfComplete(job)
         }
         job.reboundRounds += 1
         if !job.rebound.contains(index) { job.rebound.append(index) }
@@ -108,7 +108,7 @@ extension Dispatcher {
         if let deadline = job.earliestAckNanos {
             shard.timers.schedule(.acks(job.ref), dueNanos: max(deadline, now &+ Self.postponeNanos))
         }
-        conclude(job)
+        endIfComplete(job)
     }
 
     /// An ack does not count as missing, for a bounded time, while user state from its time is not applied.
@@ -118,7 +118,8 @@ extension Dispatcher {
 
     private func suspect(_ job: RecipientJob, _ index: Int) {
         guard let target = job.devices[index].connection else { return }
-        job.suspects.append(RecipientJob.Suspect(device: target.device, connectionEpoch: target.epoch))
+        job.silentConnections.append(
+            RecipientJob.SilentConnection(device: target.device, connectionEpoch: target.epoch))
         recorder.traceWait(job, index, .noAck)
         replace(job, index)
         job.event.app.metrics.ackTimeouts.add()

@@ -14,7 +14,7 @@ final class Dispatcher {
     let recorded = Tray<RecipientJob>()
     /// Recipients with devices that wait to be parked and are now first.
     let mayBeParked = Tray<WorkRef>()
-    /// Recipients of a recall that lowered a badge; their devices must get the number.
+    /// Recipients of a revoke that lowered a badge; their devices must get the number.
     let lowered = Tray<RecipientJob>()
     /// Devices that got the lowered number with the revoke's alert.
     let toldByAlert = Tray<ToldBadge>()
@@ -52,10 +52,10 @@ final class Dispatcher {
     /// - Parameter mustWait: an earlier recipient of its user and conversation has not passed.
     func didClaim(_ job: RecipientJob, mustWait: (RecipientJob) -> Bool) -> AfterClaim {
         guard let candidate = job.candidate else { return .passed }
-        claims.recallUnmarked(job, candidate)
+        claims.applyRemembered(job, candidate)
         guard let claim = candidate.claim else { return .passed }
-        if claim.state == .finished {
-            endFinished(job)
+        if claim.state == .ended {
+            endDuplicate(job)
             return .passed
         }
         job.note(claim, isFirst: !job.flags.contains(.claimed))
@@ -134,7 +134,7 @@ final class Dispatcher {
     }
 
     /// Everything was done before.
-    func endFinished(_ job: RecipientJob) {
+    func endDuplicate(_ job: RecipientJob) {
         guard job.machine.decided() else { return }
         noteDecided(job)
         shard.metrics.duplicates.add()
@@ -143,16 +143,16 @@ final class Dispatcher {
         replaceWaiting(job)
         job.candidate = nil
         job.machine.leaveUnmarked()
-        conclude(job)
+        endIfComplete(job)
     }
 
     /// Nothing to do and nothing to record.
-    func leaveUndone(_ job: RecipientJob) {
+    func endUnrecorded(_ job: RecipientJob) {
         guard job.machine.decided() else { return }
         noteDecided(job)
         job.candidate = nil
         job.machine.leaveUnmarked()
-        conclude(job)
+        endIfComplete(job)
     }
 
     /// The first decision of a recipient brings the event's deliveries closer.
@@ -171,7 +171,7 @@ final class Dispatcher {
         guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
         let claim = candidate.claim
         if claim != nil { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.claimNanos) }
-        // A read or recall that the claim found suppresses alerts, by the long connection too (contract section 5, step
+        // A read or revoke that the claim found suppresses alerts, by the long connection too (contract section 5, step
         // 15).
         let stale = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
         noteDecided(job)
@@ -206,7 +206,7 @@ final class Dispatcher {
         if job.flags.contains(.owesClaim) { parkUnclaimed(job) }
         scheduleAckLook(job)
         recorder.flushDeliveries(of: job.event)
-        conclude(job)
+        endIfComplete(job)
     }
 
     private func beginDevices(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
@@ -278,11 +278,11 @@ final class Dispatcher {
     private func earlierDevices(_ job: RecipientJob, _ candidate: Candidate) -> EarlierDevices {
         var earlier = EarlierDevices()
         let isResumed = job.flags.contains(.resumed)
-        guard isResumed || !job.suspects.isEmpty else { return earlier }
+        guard isResumed || !job.silentConnections.isEmpty else { return earlier }
         let done = job.parking?.done ?? []
         let accepted = candidate.claim?.acceptedDevices ?? []
         for device in candidate.acknowledged ?? [] where !done.containsSame(device) && !accepted.containsSame(device) {
-            let wasDelivered = isResumed || job.suspects.contains { $0.device.isSame(as: device) }
+            let wasDelivered = isResumed || job.silentConnections.contains { $0.device.isSame(as: device) }
             if wasDelivered, !job.hasRoute(to: device) { earlier.acknowledged.append(device) }
         }
         guard isResumed, job.devices.isEmpty else { return earlier }
@@ -346,7 +346,7 @@ final class Dispatcher {
         }
         job.rebound = []
         recorded.append(job)
-        conclude(job)
+        endIfComplete(job)
     }
 
     /// A deny of steps 2-9, or `no_token`: one record for the recipient, once, unless devices have records of their own.
@@ -364,7 +364,7 @@ final class Dispatcher {
         if reason == .noToken, !job.uid.isEmpty { recorder.offerSMS(job, .noToken) }
     }
 
-    /// Stores a message held by quiet hours, for the digest.
+    /// Stores a message held by DND, for the digest.
     private func noteHeldBack(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
         guard job.event.app.sendsDigest, job.event.digest == nil, let message = job.event.message else { return }
         let endMs = message.read {

@@ -2,7 +2,7 @@ import Digits
 import PushCore
 import Redis
 
-/// One recipient of one event in progress, from the first read to the finished mark.
+/// One recipient of one event in progress, from the first read to the mark.
 ///
 /// Before its routes begin it has a `candidate`; afterwards it keeps only open state.
 final class RecipientJob {
@@ -21,14 +21,14 @@ final class RecipientJob {
     /// Only if an SMS may be requested: the tokens that give the language and content key of its text.
     var smsTokens: [BoundToken] = []
     /// Connections without a timely ack.
-    var suspects: [Suspect] = []
+    var silentConnections: [SilentConnection] = []
     /// Its place in a burst; nil if it is in none.
     var burst: BurstPlace?
     /// The trace of its outcomes; nil if there are none yet, or if the user is not traced.
     var trace: TraceBytes?
     /// The finished-mark command, if it was built before the last record was acknowledged.
     var mark: PreparedCommand?
-    /// The device pushed last without a mark yet: its record and the finished mark are outstanding. Empty for none.
+    /// The device pushed last without a mark yet: its record and the mark are outstanding. Empty for none.
     var unmarkedDevice = ""
     /// Its state in `carillon.parked`; nil if it was never parked.
     var parking: RecipientParking?
@@ -38,7 +38,7 @@ final class RecipientJob {
     var rebound: [Int] = []
     /// App, user, message and kind, which a repeat of the event shares.
     private(set) lazy var dedupKey = pushIDPrefix.id()
-    /// Held by quiet hours until this time, for the digest, Unix ms; nil if it is not.
+    /// Held by DND until this time, for the digest, Unix ms; nil if it is not.
     var heldUntilMs: Int64?
 
     // Small parts together, so that one recipient fits 320 bytes.
@@ -89,13 +89,13 @@ final class RecipientJob {
         static let leadsBurst = Flags(rawValue: 8192)
         /// Repeats of its dedup key wait for its end.
         static let holdsDedupKey = Flags(rawValue: 16384)
-        /// Its recall lowered the user's badge by one.
+        /// Its revoke lowered the user's badge by one.
         static let loweredBadge = Flags(rawValue: 32768)
         /// Its message adds 1 to the user's badge, by this try or an earlier one.
         static let addsToBadge = Flags(rawValue: 268_435_456)
         /// A revoke of a message that this user has nothing of.
         static let originalUnknown = Flags(rawValue: 536_870_912)
-        /// The lower number of its recall is on the way to the devices.
+        /// The lower number of its revoke is on the way to the devices.
         static let clearsBadge = Flags(rawValue: 65536)
         /// Its partition goes to another owner.
         static let handedBack = Flags(rawValue: 2_097_152)
@@ -106,7 +106,7 @@ final class RecipientJob {
         /// It was denied without a claim, and has no mark either.
         static let denied = Flags(rawValue: 524_288)
         /// Its mark was built for the members' common key.
-        static let markedTogether = Flags(rawValue: 1_048_576)
+        static let markedInGroup = Flags(rawValue: 1_048_576)
         /// A device acknowledged: the user has the message.
         static let reached = Flags(rawValue: 4_194_304)
         /// A later round gave up some device's route.
@@ -130,7 +130,7 @@ final class RecipientJob {
         static let writtenWhileParked = keptWhileParked.union(.owesClaim)
     }
 
-    struct Suspect {
+    struct SilentConnection {
         var device: String
         var connectionEpoch: Int64
     }
@@ -199,7 +199,7 @@ final class RecipientJob {
     func hasDeviceVerdicts(_ reason: Reason) -> Bool {
         if let parking, !parking.returned.isEmpty || !parking.done.isEmpty { return true }
         guard reason == .noToken, let first = devices.first?.route.device else {
-            return !devices.isEmpty || !suspects.isEmpty
+            return !devices.isEmpty || !silentConnections.isEmpty
         }
         return devices.contains { $0.machine.phase != .replaced || !$0.route.device.isSame(as: first) }
     }
@@ -222,8 +222,8 @@ final class RecipientJob {
     }
 
     /// It may be marked in the members' common key: it has no mark of its own.
-    var marksTogether: Bool {
-        event.togetherNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
+    var usesGroupMarks: Bool {
+        event.groupMarkNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
             && !flags.isDisjoint(with: [.claimedPlainly, .denied]) && !flags.contains(.owesClaim)
     }
 

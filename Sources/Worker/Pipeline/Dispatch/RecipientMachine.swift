@@ -1,4 +1,4 @@
-/// The state of one recipient of one event, from the first read to the finished mark.
+/// The state of one recipient of one event, from the first read to the mark.
 ///
 /// A plain value: an event in, a step out; no clock, no server. `ended` is a phase, and every later event is ignored:
 /// each recipient ends once, whatever the order of answers, faults, hand-backs and ends.
@@ -12,7 +12,7 @@ struct RecipientMachine: Equatable {
         case open
         /// Redis is asked for acks.
         case readingAcks
-        /// Everything is recorded; the finished mark is being written.
+        /// Everything is recorded; the mark is being written.
         case marking
         case ended
     }
@@ -22,7 +22,7 @@ struct RecipientMachine: Equatable {
     private(set) var openDevices: Int32 = 0
     /// Records without the broker's acknowledgement.
     private(set) var unackedRecords: Int32 = 0
-    /// False if no finished mark may be written, because nothing was done or the rest is left to another owner.
+    /// False if no mark may be written, because nothing was done or the rest is left to another owner.
     private(set) var isMarked = true
 
     var hasEnded: Bool { phase == .ended }
@@ -32,7 +32,7 @@ struct RecipientMachine: Equatable {
         case nothing
         /// The broker does not have its event's deliveries yet; ask again then.
         case awaitDeliveries
-        /// Write the finished mark.
+        /// Write the mark.
         case mark
         /// It has ended.
         case end

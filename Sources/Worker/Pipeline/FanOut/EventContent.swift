@@ -7,7 +7,7 @@ final class EventContent {
     /// For a message or a revoke; nil for a Live Activity.
     let message: SharedMessage?
     let activity: LiveActivity?
-    /// For a recall: the original's collapse id, if its sender chose one.
+    /// For a revoke: the original's collapse id, if its sender chose one.
     var originalCollapseID: String?
     private let app: AppContext
     private let expiresAtMs: Int64

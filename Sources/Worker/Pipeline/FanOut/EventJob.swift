@@ -26,7 +26,7 @@ final class EventJob {
     let raw: [UInt8]
     /// The event's content; nil while no recipient needs it.
     private(set) var content: EventContent?
-    /// For a recall: the original's collapse id, if its sender chose one.
+    /// For a revoke: the original's collapse id, if its sender chose one.
     var originalCollapseID: String? { didSet { content?.originalCollapseID = originalCollapseID } }
     var ref = WorkRef.none
 
@@ -53,7 +53,7 @@ final class EventJob {
     private(set) lazy var conversationKey = ConversationKey(app.id, conversationID, part: chunkPart)
     /// Its finished members are marked in a common key; the number identifies this try. Nil if each member has its own
     /// mark.
-    var togetherNote: Int64?
+    var groupMarkNote: Int64?
 
     // Small parts together, so that one event fits 384 bytes.
 
@@ -61,7 +61,7 @@ final class EventJob {
     /// Its sender wants no alert (`push.enabled`).
     let isSwitchedOff: Bool
     /// No recipient is mentioned or forced.
-    let isPlain: Bool
+    let isWithoutMentionAndForce: Bool
     /// Its alerts carry the badge.
     let showsBadge: Bool
     /// Its conversation's members have levels.
@@ -106,7 +106,7 @@ final class EventJob {
         subject = traits.subject
         wantsSMS = traits.wantsSMS
         isSwitchedOff = traits.isSwitchedOff
-        isPlain = traits.isPlain
+        isWithoutMentionAndForce = traits.isWithoutMentionAndForce
         showsBadge = traits.showsBadge
         hasMembers = traits.hasMembers
         activity = nil
@@ -125,7 +125,7 @@ final class EventJob {
         let subject: ClaimSubject
         let wantsSMS: Bool
         let isSwitchedOff: Bool
-        let isPlain: Bool
+        let isWithoutMentionAndForce: Bool
         let showsBadge: Bool
         let hasMembers: Bool
         let audience: Audience
@@ -137,7 +137,7 @@ final class EventJob {
                 message, sentMs: sentMs, clearsOnRead: clearsOnRead, clientCounts: clientCounts)
             wantsSMS = message.push.sms
             isSwitchedOff = !message.push.enabled
-            isPlain = message.mention == nil && message.push.force.mode == .none
+            isWithoutMentionAndForce = message.mention == nil && message.push.force.mode == .none
             showsBadge = !message.push.silent
             hasMembers = message.conversation.type.hasMembers
             audience = Audience(of: message)
@@ -158,7 +158,7 @@ final class EventJob {
         subject = ClaimSubject(activity, eventID: event.id, sentMs: event.sentMs)
         wantsSMS = false
         isSwitchedOff = false
-        isPlain = true
+        isWithoutMentionAndForce = true
         showsBadge = false
         hasMembers = false
         self.activity = (activity.action, activity.activityID)
@@ -181,7 +181,7 @@ final class EventJob {
 
     enum FanOutPhase {
         case ready
-        /// Reading the collapse id of a recall's original.
+        /// Reading the collapse id of a revoke's original.
         case readingOriginal
         /// Reading a page of the group's members, or of the activity's users.
         case readingPage
@@ -222,7 +222,7 @@ final class EventJob {
     var expiresAtMs: Int64 { subject.expireAtMs }
     var conversationID: String { subject.conversation }
 
-    /// It expired before its recipients were read. Not a recall that lowers badges, which it does whatever becomes of its alert.
+    /// It expired before its recipients were read. Not a revoke that lowers badges, which it does whatever becomes of its alert.
     func isForNobody(nowMs: Int64) -> Bool {
         audience.isUnread && expiresAtMs <= nowMs && subject.revoke?.badge != .decrease
     }
@@ -238,15 +238,15 @@ final class EventJob {
     var hasManyRecipients: Bool { audience.isMany }
 
     /// A message that may have marks in a common key: from this try, an earlier one, or another worker.
-    var readsTogether: Bool { subject.kind == .message && digest == nil && (hasManyRecipients || parked != nil) }
+    var readsGroupMark: Bool { subject.kind == .message && digest == nil && (hasManyRecipients || parked != nil) }
 
     /// Its members may be marked in a common key. Not those of a chunk, because one key would contain a giant group's.
-    var mayMarkTogether: Bool {
+    var mayUseGroupMarks: Bool {
         subject.kind == .message && digest == nil && parked == nil && chunkPart == nil && audience.isMany
             && audience.givenCount <= ChunkPlan.membersMax
     }
 
-    var isRecall: Bool { subject.kind == .revoke }
+    var isRevoke: Bool { subject.kind == .revoke }
 
     var message: SharedMessage? { content?.message }
 

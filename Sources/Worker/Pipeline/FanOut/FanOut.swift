@@ -7,10 +7,10 @@ import Telemetry
 /// From an event to its recipients: given uids, or the members of a group page by page, as far as there is room.
 ///
 /// Records of one conversation are fanned out one after another, so that their recipients begin in the records' order.
-/// Started recipients are in `candidates`, events with a completely started audience in `finished`.
+/// Started recipients are in `candidates`, events with a completely started audience in `fullyStarted`.
 final class FanOut {
     let candidates = Tray<RecipientJob>()
-    let finished = Tray<EventJob>()
+    let fullyStarted = Tray<EventJob>()
     /// Events that are parked behind an earlier one of their conversation, with its due time.
     let behind = Tray<(event: EventJob, leftMs: Int64)>()
     let shard: ShardContext
@@ -84,11 +84,11 @@ final class FanOut {
             event.isExpanding = true
             event.app.inHand.expanding += 1
         }
-        beginTogether(event)
-        if event.isRecall {
+        beginGroupMarks(event)
+        if event.isRevoke {
             readOriginal(of: event)
         } else if let collapseID = event.content?.givenCollapseID {
-            // Best effort: if it is lost with the connection, a recall appears next to its message instead of replacing
+            // Best effort: if it is lost with the connection, a revoke appears next to its message instead of replacing
             // it.
             try? shard.store.keepCollapseID(
                 app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
@@ -109,18 +109,18 @@ final class FanOut {
     }
 
     /// Notes which try of the event is the first before any member is read.
-    private func beginTogether(_ event: EventJob) {
+    private func beginGroupMarks(_ event: EventJob) {
         let app = event.app.id
         let seconds = shard.marksSeconds(event.subject)
-        if event.isRecall, event.hasManyRecipients, let target = event.subject.revoke?.targetMsgID {
-            try? shard.store.noteRecalled(app: app, target: target, seconds: seconds, tag: event.tag(.note))
+        if event.isRevoke, event.hasManyRecipients, let target = event.subject.revoke?.targetMsgID {
+            try? shard.store.noteRevoked(app: app, target: target, seconds: seconds, tag: event.tag(.note))
         }
-        guard shard.asksTogether, event.mayMarkTogether else { return }
+        guard shard.batchesAcrossUsers, event.mayUseGroupMarks else { return }
         let note = Int64.random(in: 1...StateKeys.numberMax)
         do throws(RedisFault) {
-            try shard.store.beginTogether(
+            try shard.store.beginGroupMarks(
                 app: app, event.subject, note: note, seconds: seconds, tag: event.tag(.note))
-            if shard.limits.marksTogether { event.togetherNote = note }
+            if shard.limits.usesGroupMarks { event.groupMarkNote = note }
         } catch {
             // Other tries are unknown: each member has its own mark.
         }
@@ -194,7 +194,7 @@ final class FanOut {
             return false
         }
         startForNobodyIfDue(event)
-        finish(event)
+        endAudience(event)
         return true
     }
 
@@ -214,7 +214,7 @@ final class FanOut {
         planner.finish(event)
         guard event.plan?.unackedCount == 0 else { return false }
         startForNobodyIfDue(event)
-        finish(event)
+        endAudience(event)
         return true
     }
 
@@ -233,7 +233,7 @@ final class FanOut {
         for member in members { start(event, uid: member.uid, level: member.level) }
     }
 
-    private func finish(_ event: EventJob) {
+    private func endAudience(_ event: EventJob) {
         if event.isExpanding {
             event.isExpanding = false
             event.app.inHand.expanding -= 1
@@ -242,7 +242,7 @@ final class FanOut {
             event.plan?.isUnderWay = false
             plans -= 1
         }
-        finished.append(event)
+        fullyStarted.append(event)
     }
 
     private func start(_ event: EventJob, uid: String, level: MuteLevel?) {
@@ -288,7 +288,7 @@ final class FanOut {
         for event in gone {
             event.isHandedBack = true
             event.audience.abandon()
-            finish(event)
+            endAudience(event)
         }
     }
 
@@ -402,7 +402,7 @@ final class FanOut {
         // It is settled once the broker has the parked record.
         event.isHandedBack = true
         event.audience.abandon()
-        finish(event)
+        endAudience(event)
         behind.append((event, leftMs))
     }
 
@@ -416,9 +416,9 @@ final class FanOut {
         if let event = work.event(ref), event.fanOutPhase == .readingParked { readParked(event) }
     }
 
-    // MARK: Recalls
+    // MARK: Revokes
 
-    /// A recall replaces its original's alert, so it needs the original's collapse id.
+    /// A revoke replaces its original's alert, so it needs the original's collapse id.
     private func readOriginal(of event: EventJob) {
         guard let target = event.subject.revoke?.targetMsgID else { return }
         event.fanOutPhase = .readingOriginal

@@ -55,7 +55,7 @@ final class Candidate {
     /// The state of an earlier try from its mark; nil if there was none, or if it was not read.
     var earlierTry: ClaimReply.State?
     /// The reads allow a plain claim: no mark, no client's total that includes the message, no unreadable key.
-    var isPlain = false
+    var claimsPlainly = false
     /// The owners of its tokens are asked for together with the claim.
     var asksOwners = true
     /// All owners are asked for, to be known from now on; false once a token was found to belong to another user.
@@ -81,7 +81,7 @@ final class Candidate {
         self.phase = phase
         hasFailed = false
         earlierTry = nil
-        isPlain = false
+        claimsPlainly = false
         areOwnersKnown = false
         plainClaim = nil
         hasReboundToken = false

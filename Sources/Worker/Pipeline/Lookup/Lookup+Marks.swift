@@ -5,11 +5,12 @@ import Redis
 /// one call; for a group message's members also in their common key.
 extension Lookup {
     func askMark(_ job: RecipientJob, _ candidate: Candidate) {
-        if job.event.readsTogether {
+        if job.event.readsGroupMark {
             // In the first try only this key knows the members; and the script reads their own marks.
-            let asksOwn = job.event.togetherNote == nil && (candidate.phase == .readingDenied || candidate.isPlain)
+            let asksOwn =
+                job.event.groupMarkNote == nil && (candidate.phase == .readingDenied || candidate.claimsPlainly)
             if asksOwn { candidate.awaiting += 1 }
-            gatherTogether(job)
+            gatherGroupMarks(job)
             if !asksOwn { return }
         }
         askOwnMark(job)
@@ -17,7 +18,7 @@ extension Lookup {
 
     /// Sends the collected reads; at the end of a turn.
     func sendGathered() {
-        sendTogether()
+        sendGroupMarks()
         sendMarks()
     }
 
@@ -34,41 +35,41 @@ extension Lookup {
     }
 
     func takeMark(_ reply: borrowing RedisReply, _ job: RecipientJob) {
-        if let earlier = PairMark.state(reply), job.candidate?.earlierTry != .finished {
+        if let earlier = PairMark.state(reply), job.candidate?.earlierTry != .ended {
             job.candidate?.earlierTry = earlier
         }
-        if !reply.isNull { job.candidate?.isPlain = false }
+        if !reply.isNull { job.candidate?.claimsPlainly = false }
         answered(job, failed: false)
     }
 
     // MARK: One key with the marks of several members
 
-    private func gatherTogether(_ job: RecipientJob) {
-        if let first = openTogether.first, first.event !== job.event { sendTogether() }
-        openTogether.append(job)
-        if openTogether.count >= shard.limits.memberPage { sendTogether() }
+    private func gatherGroupMarks(_ job: RecipientJob) {
+        if let first = openGroupMarks.first, first.event !== job.event { sendGroupMarks() }
+        openGroupMarks.append(job)
+        if openGroupMarks.count >= shard.limits.memberPage { sendGroupMarks() }
     }
 
-    private func sendTogether() {
-        guard let event = openTogether.first?.event else { return }
-        let jobs = openTogether
-        openTogether.removeAll(keepingCapacity: true)
-        let batch = TogetherBatch(event, jobs)
-        batch.ref = togetherBatches.insert(batch)
+    private func sendGroupMarks() {
+        guard let event = openGroupMarks.first?.event else { return }
+        let jobs = openGroupMarks
+        openGroupMarks.removeAll(keepingCapacity: true)
+        let batch = GroupMarkBatch(event, jobs)
+        batch.ref = groupMarkBatches.insert(batch)
         do throws(RedisFault) {
-            try shard.store.readTogether(
-                app: event.app.id, event.subject, uids: jobs.lazy.map(\.uid), tag: Tag(batch.ref, .together).bits)
+            try shard.store.readGroupMarks(
+                app: event.app.id, event.subject, uids: jobs.lazy.map(\.uid), tag: Tag(batch.ref, .groupMarks).bits)
         } catch {
-            didFailTogether(batch, error)
+            didFailGroupMarks(batch, error)
         }
     }
 
-    func didReadTogether(_ batch: TogetherBatch, _ reply: borrowing RedisReply) {
-        togetherBatches.remove(batch.ref)
+    func didReadGroupMarks(_ batch: GroupMarkBatch, _ reply: borrowing RedisReply) {
+        groupMarkBatches.remove(batch.ref)
         guard reply.count == batch.refs.count + 1 else {
             return forEachReading(batch.refs) { answered($0, failed: true) }
         }
-        let note = batch.event.togetherNote
+        let note = batch.event.groupMarkNote
         let isFirst = note != nil && reply[0].int64 == note
         var next = -1
         reply.forEach { mark in
@@ -76,18 +77,18 @@ extension Lookup {
             guard next >= 0, let job = reading(batch.refs[next]) else { return }
             // In a later try, or after a fault, there may be a mark of its own.
             let mayHaveOwn = note != nil && (!isFirst || job.candidate?.failures != 0)
-            if mayHaveOwn { job.candidate?.isPlain = false }
+            if mayHaveOwn { job.candidate?.claimsPlainly = false }
             if mayHaveOwn, mark.isNull, asksOwnNow(job) { return }
             takeMark(mark, job)
         }
     }
 
-    func didFailTogether(_ batch: TogetherBatch, _ fault: RedisFault) {
-        togetherBatches.remove(batch.ref)
+    func didFailGroupMarks(_ batch: GroupMarkBatch, _ fault: RedisFault) {
+        groupMarkBatches.remove(batch.ref)
         let isBroken = shard.countsAsBroken(fault)
         forEachReading(batch.refs) { job in
-            job.candidate?.isPlain = false
-            if isBroken, batch.event.togetherNote != nil, asksOwnNow(job) { return }
+            job.candidate?.claimsPlainly = false
+            if isBroken, batch.event.groupMarkNote != nil, asksOwnNow(job) { return }
             answered(job, failed: !isBroken)
         }
     }
@@ -103,7 +104,7 @@ extension Lookup {
     // MARK: Marks of their own
 
     private func askOwnMark(_ job: RecipientJob) {
-        guard shard.asksTogether else { return askMarkAlone(job) }
+        guard shard.batchesAcrossUsers else { return askMarkAlone(job) }
         openMarks.append(job)
         if openMarks.count >= shard.limits.claimsPerCall { sendMarks() }
     }
@@ -138,7 +139,7 @@ extension Lookup {
 
     func didFailMarks(_ batch: MarkBatch, _ fault: RedisFault) {
         markBatches.remove(batch.ref)
-        if fault.scope == .call { shard.noteRefusedTogether(fault) }
+        if fault.scope == .call { shard.noteRefusedBatch(fault) }
         forEachReading(batch.refs) { job in
             switch fault.scope {
             case .key, .call: askMarkAlone(job)
@@ -167,7 +168,7 @@ final class MarkBatch {
 }
 
 /// Members of a message with one read of their common key.
-final class TogetherBatch {
+final class GroupMarkBatch {
     let event: EventJob
     var ref = WorkRef.none
     let refs: [WorkRef]

@@ -28,8 +28,8 @@ final class Lookup {
     /// Recipients with collected mark reads, and open reads.
     var openMarks: [RecipientJob] = []
     var markBatches: SlotTable<MarkBatch>
-    var openTogether: [RecipientJob] = []
-    var togetherBatches: SlotTable<TogetherBatch>
+    var openGroupMarks: [RecipientJob] = []
+    var groupMarkBatches: SlotTable<GroupMarkBatch>
 
     init(_ shard: ShardContext, _ work: WorkTable) {
         self.shard = shard
@@ -37,7 +37,7 @@ final class Lookup {
         decider = Decider(shard)
         leaseQueries = SlotTable(capacity: shard.limits.recipientsMax)
         markBatches = SlotTable(capacity: shard.limits.recipientsMax)
-        togetherBatches = SlotTable(capacity: shard.limits.recipientsMax)
+        groupMarkBatches = SlotTable(capacity: shard.limits.recipientsMax)
     }
 
     // MARK: Reading
@@ -49,7 +49,7 @@ final class Lookup {
         if mustWait(job, toTake: .reading) { return }
         // On a cluster the members' common mark is on a node of its own: a later message of the conversation may be
         // answered first.
-        if job.event.readsTogether, shard.store.client.isCluster { keepPlace(job, at: .reading) }
+        if job.event.readsGroupMark, shard.store.client.isCluster { keepPlace(job, at: .reading) }
         shard.waits?.took(.start, job.event.lane, nanos: shard.nowNanos &- job.event.begunNanos)
         isLikelyDenied(job, candidate) ? readDenied(job, candidate) : readAll(job, candidate)
     }
@@ -64,12 +64,12 @@ final class Lookup {
         // The member scan gave the group's level; for a given uid it must be read.
         let group = event.readsLevels ? event.conversationID : nil
         let activity = event.updatedActivityID
-        candidate.isPlain = mayClaimPlainly(job)
+        candidate.claimsPlainly = mayClaimPlainly(job)
         // Flush first: a recipient that skips the mark read must not overtake.
-        if !candidate.isPlain { sendGathered() }
+        if !candidate.claimsPlainly { sendGathered() }
         candidate.awaiting = 3 + (group == nil ? 0 : 1) + (activity == nil ? 0 : 1)
         // Also for recipients that the script claims, because it does not read the common key.
-        let asksMark = candidate.isPlain || (event.readsTogether && job.devices.isEmpty)
+        let asksMark = candidate.claimsPlainly || (event.readsGroupMark && job.devices.isEmpty)
         if asksMark { candidate.awaiting += 1 }
         ask(job) { (store) throws(RedisFault) in
             try store.readConversation(
@@ -118,8 +118,8 @@ final class Lookup {
         oversized.isEmpty || !oversized.contains(job.key(stage), nowNanos: shard.nowNanos)
     }
 
-    /// A message that the group's level or the sender denies. There are three exceptions. With `dnd_mode: chain`, quiet
-    /// hours (part of the settings) may allow a message in spite of the level. A recall may lower a badge. While Redis
+    /// A message that the group's level or the sender denies. There are three exceptions. With `dnd_mode: chain`, a DND
+    /// window (part of the settings) may allow a message in spite of the level. A revoke may lower a badge. While Redis
     /// refuses writes, only the full path handles a missing mark.
     private func isLikelyDenied(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         let event = job.event
@@ -129,7 +129,7 @@ final class Lookup {
             event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }
         // A recipient without a mention or force cannot pass its level, so the verdict is not computed twice.
-        return event.isPlain || decider.denial(of: candidate, event) != nil
+        return event.isWithoutMentionAndForce || decider.denial(of: candidate, event) != nil
     }
 
     /// Sends one command of the present phase. A command that cannot be sent counts as answered at once.
@@ -148,8 +148,8 @@ final class Lookup {
             if let batch = markBatches.find(tag.ref) { didReadMarks(batch, reply) }
             return
         }
-        if tag.stage == .together {
-            if let batch = togetherBatches.find(tag.ref) { didReadTogether(batch, reply) }
+        if tag.stage == .groupMarks {
+            if let batch = groupMarkBatches.find(tag.ref) { didReadGroupMarks(batch, reply) }
             return
         }
         if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
@@ -163,7 +163,7 @@ final class Lookup {
             RecipientReplies.denied(reply, into: &candidate.recipient)
         case .conversation:
             candidate.tokenVersion = RecipientReplies.conversation(reply, into: &candidate.recipient)
-            if RecipientReplies.baseHolds(job.event.subject, reply) { candidate.isPlain = false }
+            if RecipientReplies.baseHolds(job.event.subject, reply) { candidate.claimsPlainly = false }
             candidate.areOwnersKnown = KnownOwners.holds(
                 reply[4], version: candidate.tokenVersion, reign: shard.reign(of: job))
         case .group: RecipientReplies.member(reply, into: &candidate.recipient)
@@ -182,8 +182,8 @@ final class Lookup {
             if let batch = markBatches.find(tag.ref) { didFailMarks(batch, fault) }
             return
         }
-        if tag.stage == .together {
-            if let batch = togetherBatches.find(tag.ref) { didFailTogether(batch, fault) }
+        if tag.stage == .groupMarks {
+            if let batch = groupMarkBatches.find(tag.ref) { didFailGroupMarks(batch, fault) }
             return
         }
         // Before the next one of the user is read.
@@ -192,7 +192,7 @@ final class Lookup {
         }
         if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
-        candidate.isPlain = false
+        candidate.claimsPlainly = false
         switch tag.stage {
         case .presence, .group, .activity: answered(job, failed: !shard.countsAsAbsent(fault))
         case .user, .conversation, .mark: answered(job, failed: !shard.countsAsBroken(fault))
@@ -270,7 +270,7 @@ final class Lookup {
     /// ack.
     func voidPresence(of job: RecipientJob, _ candidate: Candidate) {
         leases.apply(to: &candidate.recipient, nowNanos: shard.nowNanos)
-        for suspect in job.suspects {
+        for suspect in job.silentConnections {
             for index in candidate.recipient.presence.indices
             where candidate.recipient.presence[index].device.isSame(as: suspect.device)
                 && candidate.recipient.presence[index].connectionEpoch == suspect.connectionEpoch

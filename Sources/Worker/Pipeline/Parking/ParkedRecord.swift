@@ -39,13 +39,13 @@ struct ParkedRecord: Sendable, Equatable {
     var holdUntilMs: Int64?
     /// `RecipientJob.Flags` that apply to later rounds.
     var flags: UInt32 = 0
-    var suspects: [Suspect] = []
+    var silentConnections: [SilentConnection] = []
     /// The trace so far (`TraceBytes`).
     var trace: [UInt8] = []
     /// For a record that was rewritten for lack of room: the writer, so that it recognises the record.
     var mover: String?
 
-    struct Suspect: Sendable, Equatable {
+    struct SilentConnection: Sendable, Equatable {
         var device: String
         var epoch: Int64
     }
@@ -79,12 +79,12 @@ struct ParkedRecord: Sendable, Equatable {
         writer.texts("done", done)
         if let holdUntilMs { writer.member("hold_ms", holdUntilMs) }
         if flags != 0 { writer.member("flags", Int64(flags)) }
-        if !suspects.isEmpty {
+        if !silentConnections.isEmpty {
             writer.key("suspects")
             writer.beginObject()
-            for suspect in suspects {
-                writer.key(escaping: suspect.device)
-                writer.int(suspect.epoch)
+            for silent in silentConnections {
+                writer.key(escaping: silent.device)
+                writer.int(silent.epoch)
             }
             writer.endObject()
         }
@@ -151,9 +151,9 @@ struct ParkedRecord: Sendable, Equatable {
         done = tree["done"]?.array?.compactMap(\.string) ?? []
         holdUntilMs = tree["hold_ms"]?.int
         flags = UInt32(truncatingIfNeeded: tree["flags"]?.int ?? 0)
-        suspects =
+        silentConnections =
             tree["suspects"]?.members?.compactMap { member in
-                member.value.int.map { Suspect(device: member.key, epoch: $0) }
+                member.value.int.map { SilentConnection(device: member.key, epoch: $0) }
             } ?? []
         trace = tree["trace"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
         mover = tree["mover"]?.string

@@ -32,7 +32,9 @@ extension RecipientJob {
         self.parking = parking
         flags.formUnion(Flags(rawValue: record.flags).intersection(.keptWhileParked))
         if let until = record.holdUntilMs, until <= steadyMs { flags.insert(.holdOver) }
-        suspects = record.suspects.map { Suspect(device: $0.device, connectionEpoch: $0.epoch) }
+        silentConnections = record.silentConnections.map {
+            SilentConnection(device: $0.device, connectionEpoch: $0.epoch)
+        }
         trace = TraceBytes(resuming: record.trace)
     }
 

@@ -9,7 +9,7 @@ extension DeviceWork {
 
 /// The SMS supplement (mPaaS): requested if the sender allows it and no other way reaches the user.
 extension Recorder {
-    /// Notes an end without the alert. A read, recalled or ended message needs none.
+    /// Notes an end without the alert. A read, revoked or ended message needs none.
     func noteFailure(of job: RecipientJob, verdict: Verdict, reason: String) {
         let isFailure =
             switch verdict {

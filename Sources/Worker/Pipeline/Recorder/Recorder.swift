@@ -144,41 +144,41 @@ final class Recorder {
         guard job.machine.awaitsRecordsOnly, job.machine.isMarked, job.mark == nil, job.burst == nil,
             job.flags.isDisjoint(with: [.hasDelivery, .owesClaim])
         else { return }
-        job.keepOnly(finishMark(of: job))
+        job.keepOnly(preparedMark(of: job))
     }
 
-    private func finishMark(of job: RecipientJob) -> PreparedCommand {
-        if job.marksTogether {
-            job.flags.insert(.markedTogether)
+    private func preparedMark(of job: RecipientJob) -> PreparedCommand {
+        if job.usesGroupMarks {
+            job.flags.insert(.markedInGroup)
             return shard.store.memberMark(uid: job.uid, trace: job.trace?.bytes)
         }
-        job.flags.remove(.markedTogether)
-        return finishMarkAlone(of: job)
+        job.flags.remove(.markedInGroup)
+        return ownMark(of: job)
     }
 
-    private func finishMarkAlone(of job: RecipientJob) -> PreparedCommand {
-        shard.store.finishMark(
+    private func ownMark(of job: RecipientJob) -> PreparedCommand {
+        shard.store.preparedMark(
             app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
-            trace: job.trace.map { FinishTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) })
+            trace: job.trace.map { MarkTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) })
     }
 
-    /// Marks a recipient finished. A redelivery then writes nothing.
+    /// Marks a recipient as ended. A redelivery then writes nothing.
     ///
     /// A recipient with a refused claim is left to the reader of its record in `carillon.parked`.
     func mark(_ job: RecipientJob) {
-        if job.flags.contains(.owesClaim) { return park(job) }
+        if job.flags.contains(.owesClaim) { return storeOwedClaim(job) }
         job.awaitedMarks = 1 + (job.heldUntilMs == nil ? 0 : 2)
         job.hasMarkFailed = false
         sendHeldBack(job)
-        let mark = job.mark ?? finishMark(of: job)
-        if job.flags.contains(.markedTogether) {
+        let mark = job.mark ?? preparedMark(of: job)
+        if job.flags.contains(.markedInGroup) {
             job.mark = mark
             return gather(job)
         }
-        ask(job) { (store) throws(RedisFault) in try store.finish(mark, tag: job.tag(.finish)) }
+        ask(job) { (store) throws(RedisFault) in try store.writeMark(mark, tag: job.tag(.writeMark)) }
     }
 
-    /// Messages held by quiet hours are stored before the mark.
+    /// Messages held by DND are stored before the mark.
     private func sendHeldBack(_ job: RecipientJob) {
         guard let endMs = job.heldUntilMs else { return }
         let app = job.event.app.id
@@ -238,11 +238,11 @@ final class Recorder {
         let batch = MemberMarks(jobs)
         batch.ref = memberMarks.insert(batch)
         do throws(RedisFault) {
-            try shard.store.finishTogether(
+            try shard.store.writeGroupMarks(
                 app: event.app.id, event.subject, jobs.compactMap(\.mark), seconds: shard.marksSeconds(event.subject),
-                tag: Tag(batch.ref, .finishes).bits)
+                tag: Tag(batch.ref, .writeMarks).bits)
         } catch {
-            didFailToMarkTogether(batch.ref, error)
+            didFailToWriteGroupMarks(batch.ref, error)
         }
     }
 
@@ -252,22 +252,22 @@ final class Recorder {
         for ref in batch.refs { didReplyToMark(ref) }
     }
 
-    func didFailToMarkTogether(_ ref: WorkRef, _ fault: RedisFault) {
+    func didFailToWriteGroupMarks(_ ref: WorkRef, _ fault: RedisFault) {
         guard let batch = memberMarks.find(ref) else { return }
         memberMarks.remove(ref)
         for ref in batch.refs { didFailToMark(ref, fault) }
     }
 
-    private func park(_ job: RecipientJob) {
+    private func storeOwedClaim(_ job: RecipientJob) {
         var writer = JSONWriter(reservingCapacity: 320)
         OwedClaim(job.claimRequest(nowMs: shard.nowMs)).write(to: &writer)
         owedCount += 1
         shard.metrics.parked.add()
-        outbox.send(topics.parked, key: job.event.app.id + job.uid, value: writer, tag: job.tag(.parked))
+        outbox.send(topics.parked, key: job.event.app.id + job.uid, value: writer, tag: job.tag(.owedClaim))
     }
 
     /// The broker has the record of a recipient's owed claim.
-    func didPark(_ ref: WorkRef) {
+    func didStoreOwedClaim(_ ref: WorkRef) {
         owedCount -= 1
         guard let job = work.recipient(ref) else { return }
         marked.append(job)

@@ -13,7 +13,7 @@ struct SendCheck {
     /// The claim was refused: its facts are read without a write.
     var isPeek = false
     /// Another worker, or another delivery, has finished it.
-    var isFinished = false
+    var isEnded = false
     var isAcknowledged = false
     var isRebound = false
     var facts = SendFacts()
@@ -28,14 +28,14 @@ struct SendCheck {
         /// The device has acknowledged a delivery: it needs no push.
         case acknowledged
         /// The partition's next owner has finished it: it ends without a record.
-        case finishedElsewhere
+        case endedElsewhere
         /// The same user re-bound the token: the decision is made again.
         case decideAgain
     }
 
     func verdict(expireAtMs: Int64, nowMs: Int64) -> Verdict {
         if hasFailed { return .askAgain }
-        if isFinished { return .finishedElsewhere }
+        if isEnded { return .endedElsewhere }
         if isAcknowledged { return .acknowledged }
         if let reason = facts.reason(expireAtMs: expireAtMs, now: nowMs) { return .stop(reason) }
         return isRebound ? .decideAgain : .send

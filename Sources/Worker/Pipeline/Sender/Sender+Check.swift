@@ -6,14 +6,14 @@ import Redis
 
 /// Step 15 for a push that had to wait: behind another of its device, for `limits.rate`, or in the APNs client.
 ///
-/// The claim's facts are old then: the message may be read or recalled, the token another user's, the badge another
+/// The claim's facts are old then: the message may be read or revoked, the token another user's, the badge another
 /// number. An immediate push needs no check.
 extension Sender {
     /// Claims again, which counts nothing twice, and asks for the token's owner. For a connection without a timely ack,
     /// it also asks for a later ack.
     func check(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) {
         guard index < job.devices.count, let token = job.devices[index].token else { return }
-        let asksAcks = !job.suspects.isEmpty
+        let asksAcks = !job.silentConnections.isEmpty
         // A failed check may have read a newer number already.
         let madeBadge = if let failed = job.devices[index].check { failed.madeBadge } else { job.devices[index].badge }
         let activity = job.event.updatedActivityID
@@ -76,7 +76,7 @@ extension Sender {
             job.note(claim, isFirst: false)
             job.devices[index].badge = job.badge(claim)
             answered(job, index) { check in
-                check.isFinished = claim.state == .finished
+                check.isEnded = claim.state == .ended
                 check.facts.isRead = claim.isRead
                 check.facts.isRevoked = claim.isRevoked
             }
@@ -132,7 +132,7 @@ extension Sender {
             job.devices[index].checkedNanos = shard.nowNanos
             didCheck(job.devices[index].queueKey)
             goOn(job, index, check)
-        case .stop, .acknowledged, .finishedElsewhere, .decideAgain:
+        case .stop, .acknowledged, .endedElsewhere, .decideAgain:
             job.devices[index].check = nil
             stop(job, index, check.ticket, .check(verdict))
         }

@@ -9,7 +9,7 @@ import Telemetry
 /// Outcomes are in `outcomes`, pushes that are not sent in `unsent`, devices with a push to make in `ready`.
 final class Sender {
     let ready = Tray<DeviceRef>()
-    let outcomes = Tray<FinishedPush>()
+    let outcomes = Tray<EndedPush>()
     let unsent = Tray<UnsentPush>()
     /// Badge updates that waited in an APNs client and must be checked.
     let updateChecks = Tray<(device: DeviceRef, ticket: PushTicket)>()
@@ -392,7 +392,7 @@ final class Sender {
 }
 
 /// APNs' result for one push.
-struct FinishedPush {
+struct EndedPush {
     var tag: Tag
     var outcome: PushOutcome
     var attempts: Int
@@ -405,7 +405,7 @@ extension Sender: APNsClientDelegate {
         guard let tag = Tag(bits) else { return }
         let app = tag.stage == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
         outcomes.append(
-            FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
+            EndedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
         shard.requestTurn()
     }
 
@@ -442,7 +442,7 @@ extension Sender: APNsClientDelegate {
         }
         if TestBreak.isOn(.noRecheck) { return client.confirm(ticket) }
         if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
-            return drop(job.deviceRef(Int(tag.index)), .check(.finishedElsewhere))
+            return drop(job.deviceRef(Int(tag.index)), .check(.endedElsewhere))
         }
         if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
     }

@@ -8,7 +8,7 @@ import Telemetry
 /// Records of `im.user-state`: they change the state in Redis, and alert nobody. Also bad records of all topics, for
 /// the dead-letter topic.
 ///
-/// Finished work is in `done`; changes that lowered a badge which devices must get are in `lowered`.
+/// Ended work is in `done`; changes that lowered a badge which devices must get are in `lowered`.
 final class UserStates {
     let done = Tray<ChangeJob>()
     let lowered = Tray<ChangeJob>()
@@ -73,7 +73,7 @@ final class UserStates {
         if !value.isEmpty { job.original = (key, value) }
         if case .bind(let binding) = state.change, !app.policy.allows(topic: binding.token.topic) {
             job.ref = changes.insert(job)
-            return conclude(job, .ignored(.otherTopic))
+            return end(job, .ignored(.otherTopic))
         }
         begin(job, isEmpty: task.isEmpty)
     }
@@ -87,7 +87,7 @@ final class UserStates {
     private func begin(_ job: ChangeJob, isEmpty: Bool) {
         job.ref = changes.insert(job)
         if case .state(let task) = job.task { job.generation = generation(of: task) }
-        if isEmpty { conclude(job, .ignored(.unusable)) } else { perform(job) }
+        if isEmpty { end(job, .ignored(.unusable)) } else { perform(job) }
     }
 
     /// A bad record. `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
@@ -161,9 +161,9 @@ final class UserStates {
     }
 
     private func mark(_ owed: OwedClaim, _ job: ChangeJob) throws(RedisFault) {
-        let mark = shard.store.finishMark(
+        let mark = shard.store.preparedMark(
             app: owed.request.app, uid: owed.request.uid, owed.request.subject, nowMs: shard.nowMs)
-        try shard.store.finish(mark, tag: job.tag(.change))
+        try shard.store.writeMark(mark, tag: job.tag(.change))
     }
 
     func didReply(_ ref: WorkRef, _ reply: borrowing RedisReply) {
@@ -176,7 +176,7 @@ final class UserStates {
         case .rejected: return
         case .owed(let owed, isClaimed: false):
             // Finished elsewhere: there is a mark already.
-            if ClaimReply(reply)?.state == .finished { return end(job) }
+            if ClaimReply(reply)?.state == .ended { return end(job) }
             job.task = .owed(owed, isClaimed: true)
             perform(job)
         case .owed: end(job)
@@ -198,7 +198,7 @@ final class UserStates {
             job.owesClear = task.owesClear
             if job.origin != nil { countReport(job, task.state.change, outcome) }
             if case .refused = outcome {} else { keep(job, task) }
-            conclude(job, outcome)
+            end(job, outcome)
         }
     }
 
@@ -217,7 +217,7 @@ final class UserStates {
     }
 
     /// The record's result is known: it is written if wanted, and then the record is settled.
-    private func conclude(_ job: ChangeJob, _ outcome: StateOutcome) {
+    private func end(_ job: ChangeJob, _ outcome: StateOutcome) {
         if job.origin == nil { return end(job) }
         job.app?.metrics.applied(outcome)
         if case .refused(let fault) = outcome { return refuse(job, fault) }
@@ -253,7 +253,7 @@ final class UserStates {
         }
         if fault.isLasting {
             // A retry would fail again, and block its partition permanently.
-            return conclude(job, .ignored(.unusable))
+            return end(job, .ignored(.unusable))
         }
         // Several commands of one step may fail together; the step is sent again once.
         if !job.isWaitingForRetry { retryLater(job) }

@@ -34,7 +34,7 @@ final class ShardContext {
     var isRedisBehind = false
     /// Keys of several users may be in one call. False for a cluster, where users have separate slots, and once a
     /// server refused it.
-    private(set) var asksTogether: Bool
+    private(set) var batchesAcrossUsers: Bool
     /// Called by `requestTurn`.
     var runTurn: () -> Void = {}
     private var isTurnDue = false
@@ -47,7 +47,7 @@ final class ShardContext {
         loop = parts.loop
         limits = parts.limits
         store = parts.store
-        asksTogether = !parts.store.client.isCluster
+        batchesAcrossUsers = !parts.store.client.isCluster
         log = parts.log
         metrics = parts.metrics
         traces = parts.traces
@@ -74,9 +74,9 @@ final class ShardContext {
     }
 
     /// A call with keys of several users was refused because of its form.
-    func noteRefusedTogether(_ fault: RedisFault) {
-        guard fault.code == .crossSlot, asksTogether else { return }
-        asksTogether = false
+    func noteRefusedBatch(_ fault: RedisFault) {
+        guard fault.code == .crossSlot, batchesAcrossUsers else { return }
+        batchesAcrossUsers = false
         log.info("Redis refuses keys of several users in one call: claims are sent one by one")
     }
 
@@ -199,13 +199,13 @@ struct PipelineLimits {
     /// A group with more members is divided into chunks.
     var directMax = 2_000
     /// The marks of a group's finished members are in one key (`redis.group_marks`).
-    var marksTogether = false
+    var usesGroupMarks = false
     /// Members read per step of a group's scan.
     var memberPage = 256
     /// Claims in one call: it occupies Redis as long as some reads of a large hash.
     var claimsPerCall = 32
-    /// Claims of recalls in one call: each may search a thousand messages of its user.
-    var recallsPerCall = 4
+    /// Claims of revokes in one call: each may search a thousand messages of its user.
+    var revokesPerCall = 4
     /// Targets in one record of `im.deliveries`.
     var deliveryTargetsMax = 500
     /// Time for pushes in flight to end before partitions go to another member.

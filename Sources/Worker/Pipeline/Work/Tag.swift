@@ -8,8 +8,8 @@ struct Tag: Equatable {
     /// The query; each interprets `index` differently.
     enum Stage: UInt8 {
         // Lookup: a recipient's facts; the marks of several in one call.
-        case presence, user, conversation, group, activity, mark, marks, together, lease
-        // FanOut: a page of a group's members; the collapse id of a recall's original; the owner of one of `to.tokens`.
+        case presence, user, conversation, group, activity, mark, marks, groupMarks, lease
+        // FanOut: a page of a group's members; the collapse id of a revoke's original; the owner of one of `to.tokens`.
         case members, original, groupSize, tokenOwner
         // Claims: one recipient's claim and the owners of its tokens; the same for several recipients in one call.
         case claim, owner, claims, owners
@@ -19,8 +19,8 @@ struct Tag: Equatable {
         case acks
         // Sender: the check before sending of a push that had to wait.
         case checkClaim, checkOwner, checkAcks, checkActivity
-        // Recorder: the finished mark and its preceding writes.
-        case finish, heldBack, finishes
+        // Recorder: the mark and its preceding writes.
+        case writeMark, heldBack, writeMarks
         /// A command with an answer that changes nothing.
         case note
         // UserStates.
@@ -35,8 +35,9 @@ struct Tag: Equatable {
         case newestBase, newestSize
         // Pushes at APNs.
         case push, updatePush
-        // Records at the broker; `park` and `parkedEvent` for parked work, `parked` for owed claims.
-        case record, delivery, deadLetter, parked, updateRecord, stateResult, park, parkedEvent, feedback, chunk
+        // Records at the broker; `parkedRecipient` and `parkedEvent` for parked work.
+        case record, delivery, deadLetter, owedClaim, updateRecord, stateResult, parkedRecipient, parkedEvent, feedback,
+            chunk
         // FanOut: whether an earlier event of the conversation is parked.
         case parkedBefore
         // Pipeline: how many keys Redis has, and when an operator said that its loss is accepted, and the time.
@@ -76,13 +77,14 @@ extension Tag.Stage {
     /// The stage to which its answer belongs.
     var part: StageClock.Stage {
         switch self {
-        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together, .lease: .lookup
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .lease: .lookup
         case .members, .original, .groupSize, .tokenOwner, .parkedBefore: .read
         case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity, .push: .send
-        case .finish, .heldBack, .finishes, .record, .delivery: .record
+        case .writeMark, .heldBack, .writeMarks, .record, .delivery: .record
         case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
-            .newestBase, .newestSize, .updatePush, .deadLetter, .parked, .updateRecord, .stateResult, .park,
+            .newestBase, .newestSize, .updatePush, .deadLetter, .owedClaim, .updateRecord, .stateResult,
+            .parkedRecipient,
             .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay:
             .other
         }
@@ -93,15 +95,16 @@ extension Tag.Stage {
     /// Its answer describes users or earlier work for them. Older data gives another answer (`DataAge`).
     var isOfUsers: Bool {
         switch self {
-        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together, .original, .tokenOwner,
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .original, .tokenOwner,
             .parkedBefore,
             .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks, .checkClaim, .checkOwner,
             .checkAcks, .checkActivity, .burst, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
             .newestBase,
             .newestSize:
             true
-        case .lease, .members, .groupSize, .finish, .heldBack, .finishes, .note, .change, .due, .digest, .push,
-            .updatePush, .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent,
+        case .lease, .members, .groupSize, .writeMark, .heldBack, .writeMarks, .note, .change, .due, .digest, .push,
+            .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient,
+            .parkedEvent,
             .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay:
             false
         }

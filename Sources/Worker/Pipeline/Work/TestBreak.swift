@@ -17,7 +17,7 @@ enum TestBreak: String {
     case swallowRetry = "swallow-retry"
     /// Every second page of a group's members is dropped.
     case forgetPage = "forget-page"
-    /// A recall touches neither its target's mark nor the badge.
+    /// A revoke touches neither its target's mark nor the badge.
     case ignoreRevoke = "ignore-revoke"
     /// Changes that a previous Redis process accepted count as replicated.
     case trustCopies = "trust-copies"

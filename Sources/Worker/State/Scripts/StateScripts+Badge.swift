@@ -19,7 +19,7 @@ extension StateScripts {
     ///
     /// It also settles the work of a `PlainClaim`: a message in the ledger without a mark was added by plain commands
     /// of a worker that crashed, or of another worker. It stays there once, as `resume`; or it is removed if a read or
-    /// a recall came first, as if it had been claimed here. The caller's own addition (`a`) is removed first. The
+    /// a revoke came first, as if it had been claimed here. The caller's own addition (`a`) is removed first. The
     /// number of ledger entries before the base is then counted again, because a report may have come before or after
     /// it.
     static let claim = RedisScript("#!lua\n\(inHundreds)\n\(countPast)\nlocal mayCut = true\n" + claimBody)
@@ -184,11 +184,11 @@ extension StateScripts {
         if KEYS[5] then
           local token = ARGV[8] == 'x' and 'x' .. ARGV[5] .. ';' or 'k;'
           local mark = target
-          -- Whoever claims the message by plain commands just now sees it among the last that were recalled: also one who
+          -- Whoever claims the message by plain commands just now sees it among the last that were revoked: also one who
           -- was held up while another worker finished it.
-          local recalled = redis.call('HGET', KEYS[2], 'k') or ''
-          if string.sub(recalled, 1, 8) ~= ARGV[11] then
-            redis.call('HSET', KEYS[2], 'k', string.sub(ARGV[11] .. recalled, 1, 32))
+          local revoked = redis.call('HGET', KEYS[2], 'k') or ''
+          if string.sub(revoked, 1, 8) ~= ARGV[11] then
+            redis.call('HSET', KEYS[2], 'k', string.sub(ARGV[11] .. revoked, 1, 32))
           end
           if not mark then
             redis.call('SET', KEYS[5], 't' .. token, 'EX', ARGV[2])

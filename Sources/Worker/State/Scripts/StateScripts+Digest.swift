@@ -1,10 +1,10 @@
 import Redis
 
-/// Alerts held by quiet hours, until their end.
+/// Alerts held by DND, until their end.
 extension StateScripts {
     /// Stores a counted message with a held alert.
     ///
-    /// KEYS held, ledger. ARGV 1 ledger member; 2 seconds of life. Answer: 1, or 0 for a read or recalled message.
+    /// KEYS held, ledger. ARGV 1 ledger member; 2 seconds of life. Answer: 1, or 0 for a read or revoked message.
     static let holdForDigest = RedisScript(
         """
         #!lua

@@ -8,7 +8,7 @@ extension StateScripts {
     static let skewMs = 60_000
 
     /// KEYS user. ARGV 1 the record's time; 2 now; then field and value, one after the other. Each field holds
-    /// `<sent_ms> <value>`. Answer: how many fields changed; or of quiet hours that the stored settings make wrong, which
+    /// `<sent_ms> <value>`. Answer: how many fields changed; or of DND that the stored settings make wrong, which
     /// then changes nothing: -1 a window has no start, -2 no end, -3 its ends are equal.
     static let settings = RedisScript(
         """

@@ -1,5 +1,5 @@
 /// A user's quiet windows at one instant, in the time zone that counts for the user (contract section 5, step 9).
-public struct QuietHours: Sendable, Equatable {
+public struct DNDState: Sendable, Equatable {
     /// A window holds now.
     public var isActive: Bool
     /// 1 allows mentions in groups. 5 allows nothing.
@@ -11,7 +11,7 @@ public struct QuietHours: Sendable, Equatable {
     public var minute: Int { weekMinute % 1440 }
 
     /// No window, or a window that is switched off.
-    public static var off: QuietHours { QuietHours(isActive: false, level: 5, weekMinute: 0) }
+    public static var off: DNDState { DNDState(isActive: false, level: 5, weekMinute: 0) }
 
     public init(isActive: Bool, level: Int, weekMinute: Int) {
         self.isActive = isActive
@@ -45,7 +45,7 @@ public struct QuietHours: Sendable, Equatable {
     public static func endMs(
         for recipient: borrowing Recipient, policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64
     ) -> Int64? {
-        let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
+        let quiet = DNDState(recipient, policy: policy, zones: zones, now: now)
         guard quiet.isActive, let left = recipient.settings.dnd?.left(weekMinute: quiet.weekMinute) else { return nil }
         // The current minute counts whole.
         let begun = now &- (now % 60_000 + 60_000) % 60_000

@@ -3,7 +3,7 @@ import PushCore
 
 /// `dnd` of a `settings` record (contract section 2, note 2).
 extension EventReader {
-    func readQuietHours(_ object: JSONCursor, into change: inout UserState.SettingsChange) throws(BadRecord) {
+    func readDND(_ object: JSONCursor, into change: inout UserState.SettingsChange) throws(BadRecord) {
         let dnd = FieldScope(quietKeys.fields(of: object), path: "$.dnd")
         change.dndOn = try dnd.bool(.on)
         change.dndStart = try minuteOfDay(dnd, .start)
@@ -23,12 +23,12 @@ extension EventReader {
             throw dnd.outOfRange(.windows, "cannot be given together with start, end or days")
         }
         // The list's elements use the same table of keys: the fields of `dnd` are not read any more.
-        var windows: [QuietWindow] = []
+        var windows: [DNDWindow] = []
         for element in list.elements { windows.append(try window(element, windows.count)) }
         change.dndWindows = windows
     }
 
-    private func window(_ element: JSONCursor, _ index: Int) throws(BadRecord) -> QuietWindow {
+    private func window(_ element: JSONCursor, _ index: Int) throws(BadRecord) -> DNDWindow {
         do throws(BadRecord) {
             guard element.isObject else {
                 throw BadRecord(.wrongType, "must be an object", at: "", byte: element.offset)
@@ -37,15 +37,15 @@ extension EventReader {
             guard let start = try minuteOfDay(part, .start) else { throw part.missing(.start) }
             guard let end = try minuteOfDay(part, .end) else { throw part.missing(.end) }
             if start == end { throw part.outOfRange(.end, "start and end must differ") }
-            return QuietWindow(start: start, end: end, days: try days(part) ?? .all)
+            return DNDWindow(start: start, end: end, days: try days(part) ?? .all)
         } catch {
             throw BadRecord(error.rule, error.why, at: "$.dnd.windows[\(index)]\(error.path)", byte: error.byte)
         }
     }
 
-    private func days(_ scope: FieldScope<QuietKey>) throws(BadRecord) -> QuietWindow.Days? {
+    private func days(_ scope: FieldScope<QuietKey>) throws(BadRecord) -> DNDWindow.Days? {
         guard let list = try scope.list(.days, of: "days", atMost: Limit.elements) else { return nil }
-        var days: QuietWindow.Days = []
+        var days: DNDWindow.Days = []
         var index = 0
         for element in list.elements {
             guard let number = element.int else {
@@ -54,7 +54,7 @@ extension EventReader {
             guard (1...7).contains(number) else {
                 throw scope.fault(.outOfRange, "must be from 1 (Monday) to 7", .days, element, item: index)
             }
-            days.insert(QuietWindow.Days(day: Int(number)))
+            days.insert(DNDWindow.Days(day: Int(number)))
             index += 1
         }
         return days
@@ -101,7 +101,7 @@ extension EventReader {
             return BadRecord(.outOfRange, "start and end must differ", at: path, byte: byte ?? 0)
         }
         return BadRecord(
-            .missing, "quiet hours need a window, and neither the record nor the stored settings name it", at: path,
+            .missing, "DND needs a window, and neither the record nor the stored settings name it", at: path,
             byte: byte ?? 0)
     }
 }

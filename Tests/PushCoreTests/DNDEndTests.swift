@@ -1,7 +1,7 @@
 import PushCore
 import Testing
 
-@Suite struct QuietHoursEndTests {
+@Suite struct DNDEndTests {
     private struct Zones: ZoneTable {
         func offset(of zone: String, at ms: Int64) -> Int? { zone == "east" ? 8 * 3600 : zone == "utc" ? 0 : nil }
     }
@@ -21,12 +21,12 @@ import Testing
         let day: Int64 = 20_000 * 24 * Self.hourMs
         var recipient = Recipient(uid: "me")
         recipient.settings.dnd = .init(on: true, start: start, end: end, zone: zone, level: 5)
-        let ends = QuietHours.endMs(
+        let ends = DNDState.endMs(
             for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: day + now)
         #expect(ends.map { $0 - day } == expected)
         recipient.settings.dnd = .init(on: false, start: start, end: end, zone: zone, level: 5)
         #expect(
-            QuietHours.endMs(for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: day + now)
+            DNDState.endMs(for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: day + now)
                 == nil)
     }
 
@@ -36,7 +36,7 @@ import Testing
         var recipient = Recipient(uid: "me")
         for (start, end) in [(minute, 5), (5, minute), (minute, minute)] {
             recipient.settings.dnd = .init(on: true, start: start, end: end, zone: "utc", level: 5)
-            _ = QuietHours.endMs(for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: now)
+            _ = DNDState.endMs(for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: now)
         }
     }
 }

@@ -1,5 +1,5 @@
-/// One window of quiet hours, on some days of the week (contract section 2, `settings`).
-public struct QuietWindow: Sendable, Equatable {
+/// One DND window, on some days of the week (contract section 2, `settings`).
+public struct DNDWindow: Sendable, Equatable {
     /// Minutes of the day, 0-1439; start > end wraps midnight. A window begins on its days and may end on the next one.
     public var start: Int
     public var end: Int
