@@ -12,7 +12,7 @@ struct DeterministicSigner {
         self.key = key
     }
 
-    /// Returns R‖S over a SHA-256 digest.
+    /// - Returns: R‖S over a SHA-256 digest.
     func sign(digest: [UInt8]) throws(CryptoFault) -> [UInt8] {
         let numbers = try Numbers(key)
         var nonces = NonceSequence(secret: try numbers.octets(numbers.secret), digest: try numbers.reduced(digest))

@@ -24,8 +24,8 @@ public final class PublicKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// Returns whether `signature` (R‖S, 64 bytes) is this key's signature of `message`. Any thread. Never traps on
-    /// invalid bytes.
+    /// - Returns: whether `signature` (R‖S, 64 bytes) is this key's signature of `message`. Any thread. Never traps on
+    ///   invalid bytes.
     public func verifyES256(_ signature: some Collection<UInt8>, of message: some Collection<UInt8>) -> Bool {
         guard let der = P256.derSignature(raw: signature) else { return false }
         return verifyES256(der: der, of: message)

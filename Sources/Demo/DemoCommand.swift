@@ -138,7 +138,7 @@ public struct DemoCommand: Command, Sendable {
         return code
     }
 
-    /// Returns true at the end of the demo. With `--keep` it does not return by itself.
+    /// - Returns: true at the end of the demo. With `--keep` it does not return by itself.
     private func play(_ run: DemoRun, _ played: Play) async throws -> Bool {
         let worker = try await run.cluster.startWorker()
         try await run.cluster.awaitGroup(of: [worker])

@@ -119,7 +119,7 @@ public struct OwnWorld: Sendable {
         }
     }
 
-    /// Returns whether the text has no special meaning in YAML.
+    /// - Returns: whether the text has no special meaning in YAML.
     private static func isPlain(_ text: String, bytesMax: Int) -> Bool {
         let bytes = Array(text.utf8)
         guard let first = bytes.first, bytes.count <= bytesMax, isLetter(first) else { return false }

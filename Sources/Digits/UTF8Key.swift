@@ -22,7 +22,7 @@ public struct UTF8Key: Hashable, Sendable {
 }
 
 extension String {
-    /// Returns whether both have the same UTF-8 bytes.
+    /// - Returns: whether both have the same UTF-8 bytes.
     public func isSame(as other: String) -> Bool {
         // Most different texts differ in length, which a String knows.
         guard utf8.count == other.utf8.count else { return false }
@@ -34,11 +34,11 @@ extension String {
         }
     }
 
-    /// Returns whether the other text exists and has the same bytes.
+    /// - Returns: whether the other text exists and has the same bytes.
     public func isSame(as other: String?) -> Bool { other.map { isSame(as: $0) } ?? false }
 }
 
 extension Sequence<String> {
-    /// Returns whether one of the elements has the same bytes.
+    /// - Returns: whether one of the elements has the same bytes.
     public func containsSame(_ text: String) -> Bool { contains { $0.isSame(as: text) } }
 }

@@ -358,7 +358,7 @@ public struct FleetView: Sendable {
         return Array(sorted.prefix(partitionsMax))
     }
 
-    /// Nil for an empty list.
+    /// - Returns: nil for an empty list.
     private static func reduce(_ values: [Double?], _ combine: (Double, Double) -> Double) -> Double? {
         let known = values.compactMap { $0 }
         guard let first = known.first else { return nil }

@@ -128,7 +128,7 @@ struct JSONBreak {
         }
     }
 
-    /// False beyond the greatest depth, where only an empty container is let pass.
+    /// - Returns: false beyond the greatest depth, where only an empty container is let pass.
     private mutating func begin(_ container: Container) -> Bool {
         let start = at
         at += 1

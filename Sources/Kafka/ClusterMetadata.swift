@@ -89,7 +89,7 @@ extension KafkaConsumer {
 }
 
 extension ClientHandle {
-    /// Nil if no broker answered.
+    /// - Returns: nil if no broker answered.
     fileprivate func countPartitions(of name: String, timeoutMs: Int) -> Int? {
         guard let topic = topic(name, timeoutMs: timeoutMs), topic.error == nil else { return nil }
         return topic.partitions.count

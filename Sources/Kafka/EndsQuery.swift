@@ -33,7 +33,7 @@ final class EndsQuery: Sendable {
 
     init(_ handle: ClientHandle) { self.handle = handle }
 
-    /// Returns false while a query is open; nothing was asked then.
+    /// - Returns: false while a query is open; nothing was asked then.
     func ask(_ places: [(partition: TopicPartition, topic: String)], round: UInt, nowMs: Int64) -> Bool {
         let isOpen = state.withLock { state in
             defer { state.isAsking = true }
@@ -73,7 +73,7 @@ final class EndsQuery: Sendable {
         rd_kafka_metadata_destroy(found)
     }
 
-    /// Returns the answer once.
+    /// - Returns: the answer once.
     func takeAnswer() -> Answer? {
         state.withLock { state in
             defer { state.answer = nil }

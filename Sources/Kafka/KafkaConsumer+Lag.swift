@@ -15,9 +15,9 @@ extension KafkaConsumer {
 
     /// End minus committed position, over the assigned partitions of a topic (index into `topics`).
     ///
-    /// Nil while unknown: before the first assignment, between two assignments, and until the brokers have reported
-    /// committed offsets and ends. The last known value is then the best one. A topic with transactions has markers at
-    /// its end, which count as records.
+    /// - Returns: nil while unknown: before the first assignment, between two assignments, and until the brokers have
+    ///   reported committed offsets and ends. The last known value is then the best one. A topic with transactions has
+    ///   markers at its end, which count as records.
     public func lag(ofTopic topic: Int) -> GroupLag? {
         takeEnds()
         return isAssigned && pendingAssignment == nil ? lags.lag(ofTopic: topic) : nil

@@ -78,7 +78,7 @@ extension KafkaConsumer {
         return ends
     }
 
-    /// Returns whether all records before these ends were delivered, or now belong to another member.
+    /// - Returns: whether all records before these ends were delivered, or now belong to another member.
     public func hasReached(_ ends: [TopicPartition: Int64]) -> Bool {
         ends.allSatisfy { partition, end in
             guard let reading = readings[partition] else { return true }

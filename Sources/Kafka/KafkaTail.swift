@@ -70,7 +70,7 @@ public final class KafkaTail {
         return ends
     }
 
-    /// Returns whether everything before these offsets was delivered.
+    /// - Returns: whether everything before these offsets was delivered.
     public func hasReached(_ ends: [Int32: Int64]) -> Bool {
         ends.allSatisfy { partition, end in (positions[partition] ?? 0) >= end }
     }

@@ -95,7 +95,7 @@ public struct OffsetLedger: ~Copyable {
 
     /// Starts a new epoch of a partition; earlier knowledge of it is dropped.
     ///
-    /// Returns false for numbers that no real cluster has.
+    /// - Returns: false for numbers that no real cluster has.
     @discardableResult
     public mutating func assign(_ partition: TopicPartition) -> Bool {
         guard let index = makeIndex(partition) else { return false }
@@ -252,7 +252,8 @@ public struct OffsetLedger: ~Copyable {
         Double(value) >= Double(limit) * Double(percent) / 100
     }
 
-    /// Returns whether no other partition that is read has more bytes; with `countsPaused` no other partition at all.
+    /// - Returns: whether no other partition that is read has more bytes; with `countsPaused` no other partition at
+    ///   all.
     private func holdsMost(_ index: Int, countsPaused: Bool = false) -> Bool {
         let own = windows[index].unsettledBytes
         return windows.allSatisfy { window in

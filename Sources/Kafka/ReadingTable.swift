@@ -15,7 +15,7 @@ struct ReadingTable {
 
     init(topicCount: Int) { topics = Array(repeating: [], count: topicCount) }
 
-    /// Nil if not assigned.
+    /// - Returns: nil if not assigned.
     subscript(partition: TopicPartition) -> Reading? {
         guard topics.indices.contains(partition.topic) else { return nil }
         let number = Int(partition.partition)

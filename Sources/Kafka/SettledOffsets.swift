@@ -64,8 +64,8 @@ public struct SettledOffsets: Equatable, Sendable {
         return text + time
     }
 
-    /// Nil for any text except that of `metadata` for this committed offset: other programs commit too, and tools that
-    /// copy groups to another cluster copy metadata to other offsets.
+    /// - Returns: nil for any text except that of `metadata` for this committed offset: other programs commit too, and
+    ///   tools that copy groups to another cluster copy metadata to other offsets.
     init?(metadata: UnsafeRawBufferPointer, committed: Int64) {
         guard committed >= 0, metadata.count <= Self.maxCharacters, metadata.starts(with: Self.prefix) else {
             return nil

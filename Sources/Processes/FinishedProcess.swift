@@ -12,7 +12,7 @@ public struct FinishedProcess: Sendable {
 
     public var cpuSeconds: Double { userSeconds + systemSeconds }
 
-    /// Returns whether a program of that name can be started.
+    /// - Returns: whether a program of that name can be started.
     public static func isOnPath(_ program: String) -> Bool { Spawn.pathOf(program) != nil }
 
     /// Runs a program and blocks until its end. A cancelled task, or `timeoutSeconds`, ends it early.

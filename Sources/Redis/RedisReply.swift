@@ -49,7 +49,7 @@ public struct RedisReply: ~Copyable {
         }
     }
 
-    /// Returns whether the bytes are exactly this text.
+    /// - Returns: whether the bytes are exactly this text.
     public func isText(_ text: StaticString) -> Bool {
         guard text.hasPointerRepresentation, node.kind != .array else { return false }
         let own = bytes

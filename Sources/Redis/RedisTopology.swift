@@ -19,8 +19,8 @@ public enum RedisTopology: Sendable, Equatable {
         }
     }
 
-    /// Returns whether a server named by others may be reached at this address: a configuration that stays on this
-    /// machine in clear text must not leave it because of another server's answer.
+    /// - Returns: whether a server named by others may be reached at this address: a configuration that stays on this
+    ///   machine in clear text must not leave it because of another server's answer.
     static func allows(_ address: NodeAddress, namedBy nodes: [RedisEndpoint]) -> Bool {
         address.isLoopback || nodes.contains { $0.usesTLS || !($0.nodeAddress?.isLoopback ?? true) }
     }

@@ -52,8 +52,8 @@ struct ReplyArena: ~Copyable {
     /// Allocated bytes, used or not.
     var heldBytes: Int { nodeCapacity * MemoryLayout<Node>.stride + byteCapacity }
 
-    /// Returns whether this many more bytes are within the limit. It compares the reply's content, not the allocated
-    /// memory, so the result does not depend on how the reply was split on arrival.
+    /// - Returns: whether this many more bytes are within the limit. It compares the reply's content, not the allocated
+    ///   memory, so the result does not depend on how the reply was split on arrival.
     func hasRoom(for count: Int) -> Bool {
         count >= 0 && count <= bytesMax - byteCount - nodeCount * MemoryLayout<Node>.stride
     }

@@ -36,7 +36,7 @@ public actor SimulatorService {
     /// The ledger entries, if the mode keeps them in memory.
     public var entries: [LedgerEntry] { simulator?.entries ?? [] }
 
-    /// Returns the ledger entries and removes them.
+    /// - Returns: the ledger entries and removes them.
     public func takeEntries() -> [LedgerEntry] { simulator?.takeEntries() ?? [] }
 
     /// The reason why the simulator stopped answering; nil in normal operation.

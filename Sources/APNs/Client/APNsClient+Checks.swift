@@ -8,8 +8,8 @@ extension APNsClient {
         return overflow ? .max : due
     }
 
-    /// Returns whether another push may be set aside for its check. Only as many as could be sent now: during an outage
-    /// the whole queue would otherwise be checked again and again.
+    /// - Returns: whether another push may be set aside for its check. Only as many as could be sent now: during an
+    ///   outage the whole queue would otherwise be checked again and again.
     func mayCheck(_ route: PushTable.Route, bytes: Int, allowance: Int) -> Bool {
         let checking = table.checkingCount
         guard checking < allowance, table.inFlightCount + checking < limiter.limit else { return false }

@@ -54,7 +54,7 @@ extension APNsClient {
         return table.nextWaiting(isTheirTurn ? .suspect : route)
     }
 
-    /// Returns whether the push may go now. If not, it ends or waits elsewhere.
+    /// - Returns: whether the push may go now. If not, it ends or waits elsewhere.
     private func isFit(_ slot: PushTable.Slot, _ now: UInt64, _ wallMs: Int64) -> Bool {
         if table[slot].isSuperseded {
             finish(slot, .superseded)
@@ -145,7 +145,7 @@ extension APNsClient {
         return .held
     }
 
-    /// Returns whether the push's device may be pushed now. If not, the push waits.
+    /// - Returns: whether the push's device may be pushed now. If not, the push waits.
     private func mayTry(_ slot: PushTable.Slot, _ now: UInt64) -> Bool {
         let wait = backoff.asks(
             table.token(slot), table.kind(slot), slot, order: table[slot].order, nowNanos: now)
@@ -193,8 +193,8 @@ extension APNsClient {
 
     // MARK: Answers
 
-    /// Returns whether a stream's event concerns the push that now has its slot. A late event does not concern the next
-    /// push.
+    /// - Returns: whether a stream's event concerns the push that now has its slot. A late event does not concern the
+    ///   next push.
     private func isCurrent(_ slot: PushTable.Slot, _ stream: HTTP2Stream, _ connection: APNsConnection) -> Bool {
         table.isInFlight(slot) && table[slot].stream == stream.id && table[slot].connection == connection.serial
     }

@@ -138,7 +138,7 @@ struct PushTable: ~Copyable {
         return lists[list].head < 0 ? nil : lists[list].head
     }
 
-    /// Returns whether the lane is full. The lower lanes leave room for those above.
+    /// - Returns: whether the lane is full. The lower lanes leave room for those above.
     func isFull(for lane: PushLane) -> Bool {
         lane.fillPercent == 100 ? isFull : count >= max(1, capacity * lane.fillPercent / 100)
     }
@@ -155,7 +155,8 @@ struct PushTable: ~Copyable {
         _modify { yield &entries[Int(slot)] }
     }
 
-    /// False for slots without a push in flight. Late events of a stream do not concern the next push in its slot.
+    /// - Returns: false for slots without a push in flight. Late events of a stream do not concern the next push in its
+    ///   slot.
     func isInFlight(_ slot: Slot) -> Bool {
         slot >= 0 && Int(slot) < used && entries[Int(slot)].place == .inFlight
     }
@@ -316,7 +317,7 @@ struct PushTable: ~Copyable {
         return found
     }
 
-    /// Returns whether the slot has a push.
+    /// - Returns: whether the slot has a push.
     func holds(_ slot: Slot) -> Bool { slot >= 0 && Int(slot) < used && entries[Int(slot)].place != .free }
 
     /// Slots of all pushes, in no order.

@@ -72,7 +72,7 @@ final class APNsConnection {
         return machine.room > 0 && session.connectionSendWindow < bytes ? .window : nil
     }
 
-    /// Returns whether a push with a body of this size may be sent now.
+    /// - Returns: whether a push with a body of this size may be sent now.
     ///
     /// A body larger than the peer's window would keep a stream half open and let later headers overtake it.
     func canCarry(_ bytes: Int) -> Bool {

@@ -42,12 +42,12 @@ struct PoolPolicy: Equatable {
         formerUntilNanos = nowNanos &+ Self.refillNanos
     }
 
-    /// Returns whether the pool is smaller than before a recent GOAWAY.
+    /// - Returns: whether the pool is smaller than before a recent GOAWAY.
     func isRefill(live: Int, nowNanos: UInt64) -> Bool {
         nowNanos < formerUntilNanos && live < min(formerLive, connectionsMax)
     }
 
-    /// Returns true if one more connect should begin (the pacer still decides when).
+    /// - Returns: true if one more connect should begin (the pacer still decides when).
     mutating func wantsConnection(_ summary: Summary, nowNanos: UInt64) -> Bool {
         // Where each successor is as bad as the one before, their number stays bounded.
         guard summary.live <= connectionsMax else { return false }

@@ -59,7 +59,7 @@ struct TokenPlan: Equatable {
 
     /// 429 TooManyProviderTokenUpdates: the present token remains in use, and no other is signed for a while.
     ///
-    /// Returns true for the first answer of a burst.
+    /// - Returns: true for the first answer of a burst.
     mutating func tooManyUpdates(nowMs: Int64) -> Bool {
         let isFirst = nowMs >= holdUntilMs
         holdUntilMs = nowMs &+ Self.renewalMinMs
@@ -72,7 +72,7 @@ struct TokenPlan: Equatable {
         version += 1
     }
 
-    /// Returns whether a connection should change from its token to the newest.
+    /// - Returns: whether a connection should change from its token to the newest.
     static func adopts(
         newestIssuedAtMs newest: Int64, over usedIssuedAtMs: Int64, firstUsedAtMs: Int64, nowMs: Int64
     ) -> Bool {

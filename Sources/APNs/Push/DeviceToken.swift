@@ -71,8 +71,8 @@ public struct DeviceToken: Sendable, Hashable {
         }
     }
 
-    /// Returns whether all eight bytes are lower-case hex digits. The top bit of a sum shows whether a byte is at least
-    /// `0` or `a`, or above `9` or `f`. Bytes above 127, which would carry into the next byte, are excluded.
+    /// - Returns: whether all eight bytes are lower-case hex digits. The top bit of a sum shows whether a byte is at
+    ///   least `0` or `a`, or above `9` or `f`. Bytes above 127, which would carry into the next byte, are excluded.
     private static func areLower(_ word: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let from0 = word &+ ones &* (128 - 48)

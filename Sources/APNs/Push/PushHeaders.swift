@@ -50,7 +50,7 @@ public final class PushHeaders: Sendable {
         }
     }
 
-    /// Returns whether the bytes are valid as `apns-collapse-id`. A caller hashes an invalid id.
+    /// - Returns: whether the bytes are valid as `apns-collapse-id`. A caller hashes an invalid id.
     public static func isCollapseID(_ bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, let last = bytes.last, bytes.count <= 64 else { return false }
         return first != 0x20 && last != 0x20 && bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F }

@@ -27,7 +27,7 @@ struct RetryBudget {
         if tenths[index] < most { tenths[index] += 1 }
     }
 
-    /// Returns false if there is no budget now.
+    /// - Returns: false if there is no budget now.
     mutating func take(_ lane: PushLane, nowNanos: UInt64) -> Bool {
         let earned = Int(clamping: (nowNanos &- filledNanos) / nanosPerTenth)
         if earned > 0 {

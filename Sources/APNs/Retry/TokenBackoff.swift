@@ -114,8 +114,8 @@ struct TokenBackoff {
 
     /// A push of the token ended. `isOver`: its answer shows that the token may be pushed again.
     ///
-    /// Returns the pushes that may go: all waiting ones if the back-off is over, else the next one if this one had the
-    /// turn.
+    /// - Returns: the pushes that may go: all waiting ones if the back-off is over, else the next one if this one had
+    ///   the turn.
     mutating func ended(_ token: DeviceToken, _ slot: Slot, isOver: Bool) -> [Turn] {
         guard var hold = holds[token] else { return [] }
         hold.leave(slot)

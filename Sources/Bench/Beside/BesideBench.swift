@@ -166,7 +166,7 @@ struct BesideBench {
             self.members = members
         }
 
-        /// Returns whether all pushes of the group were sent at the last look.
+        /// - Returns: whether all pushes of the group were sent at the last look.
         mutating func isDrained(_ now: UInt64) throws -> Bool {
             guard drainedNanos == nil, now - lookedNanos >= Self.everyNanos else { return drainedNanos != nil }
             lookedNanos = now

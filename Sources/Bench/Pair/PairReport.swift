@@ -37,7 +37,7 @@ struct PairReport {
         var lowest: Double
         var highest: Double
 
-        /// Returns nil for an empty list.
+        /// - Returns: nil for an empty list.
         init?(_ values: [Double]) {
             guard let median = BenchReport.median(values), let lowest = values.min(), let highest = values.max() else {
                 return nil

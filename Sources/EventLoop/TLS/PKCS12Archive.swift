@@ -49,7 +49,7 @@ struct PKCS12Archive: ~Copyable {
         var leaf: OpaquePointer?
         var chain: OpaquePointer?
 
-        /// Returns OpenSSL's error, nil on success. On failure OpenSSL has freed its objects.
+        /// - Returns: OpenSSL's error, nil on success. On failure OpenSSL has freed its objects.
         mutating func take(_ archive: OpaquePointer, _ password: Secret) -> (text: String, reason: Int32)? {
             ERR_clear_error()
             let code = password.withCString { PKCS12_parse(archive, $0, &key, &leaf, &chain) }

@@ -116,7 +116,7 @@ public enum BadgeRule {
         capped(value, cap: cap)
     }
 
-    /// Returns whether the number of an earlier alert is lower than the present number.
+    /// - Returns: whether the number of an earlier alert is lower than the present number.
     public static func isOvertaken(_ pushed: Int64, newest: Int64, _ policy: borrowing AppPolicy) -> Bool {
         besideAlert(newest, policy).map { $0 > pushed } ?? false
     }

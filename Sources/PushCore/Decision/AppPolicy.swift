@@ -50,7 +50,7 @@ public struct AppPolicy: Sendable {
     /// The longest bundle id in bytes, because it becomes a header of every push.
     public static var topicBytesMax: Int { 255 }
 
-    /// Returns whether a token may be bound to the topic.
+    /// - Returns: whether a token may be bound to the topic.
     public func allows(topic: String) -> Bool {
         guard let allowedTopics else { return true }
         return allowedTopics.contains { $0.isSame(as: topic) }
@@ -73,7 +73,8 @@ public struct AppPolicy: Sendable {
         ].first { topic.hasSuffix($0) }
     }
 
-    /// Returns whether a text is a valid bundle id, and so a valid header: letters, digits, dots, hyphens, underscores.
+    /// - Returns: whether a text is a valid bundle id, and so a valid header: letters, digits, dots, hyphens,
+    ///   underscores.
     public static func isTopic(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= topicBytesMax
             && text.utf8.allSatisfy { byte in

@@ -35,7 +35,7 @@ public struct DNDState: Sendable, Equatable {
         self.init(isActive: window.left(weekMinute: minute) != nil, level: window.level, weekMinute: minute)
     }
 
-    /// Returns whether a message is allowed during the window.
+    /// - Returns: whether a message is allowed during the window.
     public func allows(_ mention: MentionClass, in type: Conversation.Kind) -> Bool {
         !isActive || (level == 1 && type.hasMembers && mention.isMention)
     }

@@ -29,7 +29,7 @@ public struct MuteChain: Sendable, Equatable {
         }
     }
 
-    /// Returns whether the level allows a message with this mention. In p2p 1, 2 and 4 act as 5.
+    /// - Returns: whether the level allows a message with this mention. In p2p 1, 2 and 4 act as 5.
     public func allows(_ mention: MentionClass, in type: Conversation.Kind) -> Bool {
         switch level {
         case .all, .unset: true

@@ -42,7 +42,7 @@ extension Recipient {
         !presence[index].platform.isDesktop && presence[index].liveness(at: now) == .foreground
     }
 
-    /// Returns whether the device is a desktop that a message can reach now by its connection.
+    /// - Returns: whether the device is a desktop that a message can reach now by its connection.
     public func hasLiveDesktop(_ device: String, at now: Int64) -> Bool {
         guard let index = presenceIndex(of: device), presence[index].platform.isDesktop else { return false }
         return presence[index].liveness(at: now).isLive

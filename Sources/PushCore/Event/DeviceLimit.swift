@@ -39,7 +39,7 @@ public final class DeviceLimit: Sendable, Equatable {
 struct TextIndex: Sendable, Equatable {
     private let texts: Set<UTF8Key>
 
-    /// Nil for a list that is searched faster element by element.
+    /// - Returns: nil for a list that is searched faster element by element.
     init?(_ texts: [String]) {
         guard texts.count > 32 else { return nil }
         self.texts = Set(texts.lazy.map { UTF8Key($0) })

@@ -22,7 +22,7 @@ public enum JSONValue: Sendable, Equatable {
             self.value = value
         }
 
-        /// Returns whether its key has these bytes.
+        /// - Returns: whether its key has these bytes.
         public func isNamed(_ name: String) -> Bool { key.isSame(as: name) }
     }
 

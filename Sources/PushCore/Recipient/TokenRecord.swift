@@ -51,7 +51,7 @@ extension TokenRecord {
             type: type)
     }
 
-    /// Returns whether a 410 applies to this binding. A token that was bound again after the 410's time is alive.
+    /// - Returns: whether a 410 applies to this binding. A token that was bound again after the 410's time is alive.
     ///
     /// Without a time the token counts as dead. BadDeviceToken and DeviceTokenNotForTopic have none and always remove
     /// (contract section 5, step 17).

@@ -81,7 +81,7 @@ public struct RemovalBrake: Sendable {
         last.append((nowMs, nil))
     }
 
-    /// Returns whether the cause reaches its share of the newest answers inside the window.
+    /// - Returns: whether the cause reaches its share of the newest answers inside the window.
     private func isSpike(_ cause: Cause, nowMs: Int64) -> Bool {
         let sinceMs = nowMs &- limits.windowMs
         var answers = 0

@@ -88,8 +88,8 @@ public struct RecordLine: Equatable, Sendable {
         return headers
     }
 
-    /// Returns whether a line looks like a recording's line but cannot be read as one. As an event it would only be a
-    /// bad event.
+    /// - Returns: whether a line looks like a recording's line but cannot be read as one. As an event it would only be
+    ///   a bad event.
     public static func isBroken(_ line: [UInt8], _ parser: JSONParser) -> Bool {
         let parsed = parser.parse(line) { (root) throws(Never) in
             root.isObject && root["kind"] == nil && (root["value"] != nil || root["value_hex"] != nil)

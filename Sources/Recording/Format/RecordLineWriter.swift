@@ -61,8 +61,8 @@ public final class RecordLineWriter {
         }
     }
 
-    /// Returns whether the value can be embedded as it is. A line break in it would end the line, and surrounding white
-    /// space would be lost.
+    /// - Returns: whether the value can be embedded as it is. A line break in it would end the line, and surrounding
+    ///   white space would be lost.
     private func isContainer(_ bytes: [UInt8]) -> Bool {
         switch (bytes.first, bytes.last) {
         case (UInt8(ascii: "{"), UInt8(ascii: "}")), (UInt8(ascii: "["), UInt8(ascii: "]")): break

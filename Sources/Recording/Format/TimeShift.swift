@@ -15,13 +15,13 @@ public struct TimeShift: Sendable {
         self.init(byMs: nowMs &- newest)
     }
 
-    /// Returns the line with its times moved. A line that is not JSON remains unchanged.
+    /// - Returns: the line with its times moved. A line that is not JSON remains unchanged.
     public func apply(to line: [UInt8]) -> [UInt8] {
         guard let tree = try? JSONTree(parsing: line) else { return line }
         return apply(to: tree).bytes
     }
 
-    /// Returns the value with its times moved.
+    /// - Returns: the value with its times moved.
     public func apply(to tree: JSONTree) -> JSONTree { move(tree) }
 
     private func move(_ tree: JSONTree) -> JSONTree {

@@ -36,7 +36,7 @@ public struct FreshIDs: Sendable {
 
     private static let roomMax: Int64 = 1 << 22
 
-    /// Returns the record with renamed ids. A value that is not one of the contract's objects remains unchanged.
+    /// - Returns: the record with renamed ids. A value that is not one of the contract's objects remains unchanged.
     public func apply(to tree: JSONTree) -> JSONTree {
         guard case .object(let members) = tree else { return tree }
         return .object(

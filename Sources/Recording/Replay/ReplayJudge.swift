@@ -186,7 +186,7 @@ public struct ReplayJudge {
 
     // MARK: The end
 
-    /// Returns whether a recipient of a written event has no final outcome.
+    /// - Returns: whether a recipient of a written event has no final outcome.
     public func isSilent(_ event: Event, uid: String) -> Bool {
         if events[hash(event.app, event.id)]?.hasEnded == true { return false }
         guard let person = people[hash(event.app, event.id, uid)] else { return false }

@@ -12,7 +12,7 @@ public struct ReplayRewriter: Sendable {
         self.fresh = fresh
     }
 
-    /// Returns the value unchanged, byte for byte, if it is not a JSON object or nothing is to be changed.
+    /// - Returns: the value unchanged, byte for byte, if it is not a JSON object or nothing is to be changed.
     public func apply(to value: [UInt8]) -> [UInt8] {
         if shift == nil, fresh == nil { return value }
         guard let tree = try? JSONTree(parsing: value, maxBytes: RecordLine.bytesMax), tree.members != nil else {

@@ -38,7 +38,7 @@ enum ScrubText {
         return count < head.utf8.count ? Self.text(text) : head + String(repeating: "x", count: count - head.utf8.count)
     }
 
-    /// Returns whether the text looks like a protocol word. Anything else is a text in the place of a word.
+    /// - Returns: whether the text looks like a protocol word. Anything else is a text in the place of a word.
     static func isWord(_ text: String) -> Bool {
         text.utf8.count <= 256 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }

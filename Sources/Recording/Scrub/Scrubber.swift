@@ -29,7 +29,7 @@ public struct Scrubber {
         tokenKeyed = Set(tokenKeyedTopics.map { UTF8Key($0) })
     }
 
-    /// Returns the scrubbed record. Its times remain.
+    /// - Returns: the scrubbed record. Its times remain.
     public mutating func scrub(_ record: RecordLine) -> RecordLine {
         var record = record
         record.value = record.value.map { scrub(value: $0) }

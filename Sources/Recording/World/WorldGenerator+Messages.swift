@@ -25,7 +25,7 @@ extension WorldGenerator {
         return directMessage(number, atMs: atMs)
     }
 
-    /// Returns whether the message goes to the largest group. These messages are evenly distributed.
+    /// - Returns: whether the message goes to the largest group. These messages are evenly distributed.
     private func isAnnouncement(_ number: Int) -> Bool {
         guard settings.groups > 0 else { return false }
         return announcements(before: number + 1) != announcements(before: number)

@@ -54,7 +54,7 @@ enum RedirectRule {
     private static let waitNanos: UInt64 = 10_000_000
     private static let waitMaxNanos: UInt64 = 320_000_000
 
-    /// Returns whether the code means that the command was not executed because of a state of the cluster.
+    /// - Returns: whether the code means that the command was not executed because of a state of the cluster.
     static func isAbout(_ code: RedisFault.Code) -> Bool {
         switch code {
         case .moved, .ask, .tryAgain, .clusterDown, .loading, .masterDown, .readOnly: true
@@ -62,7 +62,7 @@ enum RedirectRule {
         }
     }
 
-    /// Returns whether the slot map is outdated, or may be soon.
+    /// - Returns: whether the slot map is outdated, or may be soon.
     static func asksForMap(_ code: RedisFault.Code) -> Bool {
         switch code {
         case .moved, .clusterDown, .readOnly, .masterDown, .loading: true

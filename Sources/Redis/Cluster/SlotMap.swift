@@ -20,8 +20,8 @@ struct SlotMap: Equatable {
     /// Number of served slots.
     var servedCount: Int { ranges.reduce(0) { $0 + $1.slots.count } }
 
-    /// Nil for an invalid map: a slot named twice, an impossible number or name, too many masters, or none. Replicas
-    /// and additions of newer versions are skipped.
+    /// - Returns: nil for an invalid map: a slot named twice, an impossible number or name, too many masters, or none.
+    ///   Replicas and additions of newer versions are skipped.
     ///
     /// - Parameter asker: the host that answered.
     init?(_ reply: borrowing RedisReply, asker: String) {

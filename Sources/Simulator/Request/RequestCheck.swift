@@ -50,7 +50,7 @@ public struct RequestCheck: Sendable {
         } ?? .alert
     }
 
-    /// Returns whether an app with this bundle identifier exists.
+    /// - Returns: whether an app with this bundle identifier exists.
     func isKnown(bundle: String) -> Bool { topics.isEmpty || topics.contains(Array(bundle.utf8)) }
 
     /// Checks a payload's size. `isObject`: the payload is one JSON object.
@@ -83,8 +83,8 @@ public struct RequestCheck: Sendable {
         }
     }
 
-    /// Returns true for a token of zeros only, which no device has. This check comes last, so that a sender can probe
-    /// all other checks with it.
+    /// - Returns: true for a token of zeros only, which no device has. This check comes last, so that a sender can
+    ///   probe all other checks with it.
     static func isNoDevice(_ token: ArraySlice<UInt8>) -> Bool {
         token.first == UInt8(ascii: "0") && token.allSatisfy { $0 == UInt8(ascii: "0") }
     }

@@ -91,7 +91,7 @@ public final class APNsSimulator {
     /// The ledger entries, if the mode keeps them in memory.
     public var entries: [LedgerEntry] { ledger.entries }
 
-    /// Returns the ledger entries and removes them.
+    /// - Returns: the ledger entries and removes them.
     public func takeEntries() -> [LedgerEntry] { ledger.takeEntries() }
 
     /// The reason why the simulator stopped answering: the ledger's file cannot be written.
@@ -145,7 +145,7 @@ public final class APNsSimulator {
 
     var shrinksOnRejection: Bool { scenario.connection.shrinksOnRejection ?? configuration.shrinksOnRejection }
 
-    /// Returns whether a genuine token, new for its team's key, comes too soon.
+    /// - Returns: whether a genuine token, new for its team's key, comes too soon.
     func appearsTooSoon(_ token: TokenVerifier.Standing, minMs: Int64) -> Bool {
         keyThrottles[token.teamID + "." + token.keyID, default: TokenThrottle()].appearsTooSoon(
             token.fingerprint, nowMs: sinceStartMs, minMs: minMs)

@@ -12,7 +12,7 @@ struct ChannelDirectory {
         case allChannels(app: String)
         case broadcast(app: String)
 
-        /// Nil for a path of neither channels nor broadcasts.
+        /// - Returns: nil for a path of neither channels nor broadcasts.
         init?(path: ArraySlice<UInt8>) {
             let parts = path.split(separator: 0x2F, omittingEmptySubsequences: false)
                 .map { String(decoding: $0, as: UTF8.self) }

@@ -85,7 +85,7 @@ final class Ledger {
         pending.removeAll(keepingCapacity: true)
     }
 
-    /// Returns the entries and removes them.
+    /// - Returns: the entries and removes them.
     func takeEntries() -> [LedgerEntry] {
         defer { entries = [] }
         return entries

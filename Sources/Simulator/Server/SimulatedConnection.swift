@@ -218,8 +218,8 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         try? session.submitGoAway(lastStreamID: lastStreamID, code, debug: RawFrames.debug(reason))
     }
 
-    /// Returns whether the request is above GOAWAY's last id. It gets neither a line nor an answer, because the client
-    /// may resend it (RFC 9113 section 6.8).
+    /// - Returns: whether the request is above GOAWAY's last id. It gets neither a line nor an answer, because the
+    ///   client may resend it (RFC 9113 section 6.8).
     func isDisowned(_ index: Int) -> Bool {
         guard let lastStreamID else { return false }
         return exchanges[index].stream > lastStreamID

@@ -61,7 +61,7 @@ struct ConfigurationReader {
         "drain_s", "waivers",
     ]
 
-    /// Nil if a required part is missing; the problem is then in the list.
+    /// - Returns: nil if a required part is missing; the problem is then in the list.
     func read(_ root: YAMLNode) -> Configuration? {
         let section = Section(root, path: "", keys: Self.keys, problems: problems)
         let kafka = kafka(section)

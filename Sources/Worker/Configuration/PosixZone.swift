@@ -26,7 +26,7 @@ struct PosixZone: Sendable {
         }
     }
 
-    /// Nil without a valid rule; the last transition's offset then remains.
+    /// - Returns: nil without a valid rule; the last transition's offset then remains.
     init?(_ text: some Sequence<UInt8>) {
         var scanner = Scanner(rest: Array(text)[...])
         guard scanner.name(), let west = scanner.time(hours: 24) else { return nil }

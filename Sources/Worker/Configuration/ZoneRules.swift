@@ -8,8 +8,8 @@ struct ZoneRules: Sendable {
     private var first = 0
     private var footer: PosixZone?
 
-    /// Nil for bytes that are not a TZif file. Only data with 64-bit times is read (versions 2 and up, which every
-    /// system of this century writes).
+    /// - Returns: nil for bytes that are not a TZif file. Only data with 64-bit times is read (versions 2 and up, which
+    ///   every system of this century writes).
     init?(tzif bytes: [UInt8]) {
         var reader = ByteReader(bytes: bytes)
         guard let old = Header(&reader), old.version >= UInt8(ascii: "2"), reader.skip(old.length(timeSize: 4)),

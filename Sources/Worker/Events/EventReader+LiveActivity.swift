@@ -33,7 +33,8 @@ extension EventReader {
             isForAllBound: uids == nil)
     }
 
-    /// Nil for all users who bound the activity. A start must name its recipients, because nobody has bound it yet.
+    /// - Returns: nil for all users who bound the activity. A start must name its recipients, because nobody has bound
+    ///   it yet.
     private func recipients(
         _ record: FieldScope<RecordKey>, of action: LiveActivity.Action
     ) throws(BadRecord) -> [String]? {

@@ -170,7 +170,7 @@ extension Explainer {
         return explanations
     }
 
-    /// Nil if the app sends no digests, or if this message does not belong into one.
+    /// - Returns: nil if the app sends no digests, or if this message does not belong into one.
     private func digestStep(_ user: RecipientContext) -> Explanation.Step? {
         let app = user.event.app.context
         guard app.sendsDigest, let message = user.event.job.message?.value,

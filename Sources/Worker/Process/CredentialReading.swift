@@ -42,7 +42,7 @@ final class CredentialReading: Sendable {
         return isBegun
     }
 
-    /// Returns the results once, in the order of the questions; nil while the reading goes on.
+    /// - Returns: the results once, in the order of the questions; nil while the reading goes on.
     func takeFound() -> [Found]? {
         state.withLock { state in
             guard case .done(let found) = state else { return nil }

@@ -137,7 +137,7 @@ final class CredentialWatch {
         return refused.map { "APNs refuses it: \($0.label)" }
     }
 
-    /// Nil if it is used.
+    /// - Returns: nil if it is used.
     private func take(_ loaded: Result<APNsCredential, Problem>, _ watched: Watched) -> String? {
         let (app, credential) = (watched.app, watched.credential)
         let fields: KeyValuePairs<StaticString, LogValue> = [

@@ -66,7 +66,7 @@ struct CompactText {
         Self.text(word(until: separator), atMost: bytes)
     }
 
-    /// Nil for more than `bytes` bytes, so that no oversized text is compared or hashed.
+    /// - Returns: nil for more than `bytes` bytes, so that no oversized text is compared or hashed.
     static func text(_ utf8: UnsafeRawBufferPointer, atMost bytes: Int) -> String? {
         guard utf8.count <= bytes else { return nil }
         let text = String(decoding: utf8, as: UTF8.self)

@@ -11,7 +11,7 @@ enum KnownOwners {
     /// For a user with more tokens, the owners are read for each push.
     static let tokensMax = 8
 
-    /// Returns whether the field confirms this version.
+    /// - Returns: whether the field confirms this version.
     static func holds(_ field: borrowing RedisReply, version: Int64, reign: Int64?) -> Bool {
         guard let reign, version != 0, !field.isNull else { return false }
         var text = CompactText(field.bytes)

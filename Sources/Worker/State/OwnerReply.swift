@@ -44,7 +44,7 @@ public struct OwnerReply: Sendable, Equatable {
         return isBound && version == token.version ? .owned : .rebound
     }
 
-    /// Returns whether a push may go to this token of this user.
+    /// - Returns: whether a push may go to this token of this user.
     public static func allows(_ reply: borrowing RedisReply, uid: String, token: borrowing BoundToken) -> Bool {
         standing(reply, uid: uid, token: token) == .owned
     }

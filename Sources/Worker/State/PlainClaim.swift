@@ -64,7 +64,7 @@ struct PlainClaim {
         if !reply[4].isNull, Self.holds(reply[4].bytes, StateKeys.digest(subject.id)) { isSpecial = true }
     }
 
-    /// Returns whether a digest is among these, eight bytes each.
+    /// - Returns: whether a digest is among these, eight bytes each.
     private static func holds(_ digests: UnsafeRawBufferPointer, _ digest: UInt64) -> Bool {
         stride(from: 0, through: digests.count - 8, by: 8).contains { place in
             digests.loadUnaligned(fromByteOffset: place, as: UInt64.self) == digest

@@ -17,8 +17,8 @@ public enum RecipientReplies {
         return reply[0].int64 ?? 0
     }
 
-    /// Returns whether the same reply has a client's total that includes this message: it was reported at that time or
-    /// later.
+    /// - Returns: whether the same reply has a client's total that includes this message: it was reported at that time
+    ///   or later.
     static func baseHolds(_ subject: ClaimSubject, _ reply: borrowing RedisReply) -> Bool {
         !reply[3].isNull && BadgeReading(base: reply[3]).holds(subject)
     }

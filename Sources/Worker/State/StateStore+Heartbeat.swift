@@ -105,7 +105,7 @@ extension StateStore.Beat {
 }
 
 extension StateStore.Loss {
-    /// Nil: there is none.
+    /// - Returns: nil if there is none.
     init?(_ fields: borrowing RedisReply) {
         guard fields.count > 0 else { return nil }
         var loss = StateStore.Loss(id: 0, fromMs: 0, noticedMs: 0)

@@ -84,7 +84,7 @@ extension StateStore {
         }
     }
 
-    /// Returns whether the reply of `readLedger` has this message, sent at this time or later.
+    /// - Returns: whether the reply of `readLedger` has this message, sent at this time or later.
     static func holds(_ reply: borrowing RedisReply, message: String, sentSince: Int64) -> Bool {
         var isThere = false
         reply.forEach { member in

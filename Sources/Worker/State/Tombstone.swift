@@ -26,7 +26,7 @@ struct Tombstone: Sendable, Equatable {
         record = TokenText.record(token)
     }
 
-    /// Nil for another version.
+    /// - Returns: nil for another version.
     init?(member: UnsafeRawBufferPointer) {
         var text = CompactText(member)
         guard let cause = text.string(), let uid = text.string(atMost: EventReader.Limit.user),

@@ -27,7 +27,8 @@ extension UserStateTask {
 }
 
 extension UserState.PushReport {
-    /// Returns whether the pid is that of a push of the message to a token of the device (contract section 3, `pid`).
+    /// - Returns: whether the pid is that of a push of the message to a token of the device (contract section 3,
+    ///   `pid`).
     ///
     /// A push to an earlier token of the device does not match, because its pid cannot be derived any more. A Live
     /// Activity's payload has no pid.

@@ -53,7 +53,7 @@ final class ReplayProducers {
         }
     }
 
-    /// Returns false for a refused record, which counts as failed.
+    /// - Returns: false for a refused record, which counts as failed.
     @discardableResult
     func write(_ record: ReplaySource.Record, stop: StopFlag) -> Bool {
         guard let (index, byProducer) = handles[record.topic] else { return false }

@@ -157,7 +157,7 @@ struct GenerateCommand: Command {
         return world.tally
     }
 
-    /// Returns the number of group members written.
+    /// - Returns: the number of group members written.
     private func writeRedis(_ stop: StopFlag) throws -> Int {
         guard let redisOut else { return 0 }
         let redis = WorldRedis(settings)

@@ -88,7 +88,7 @@ final class BadgeUpdates {
             DeviceRef(work: update.ref, device: 0, isBadgeUpdate: true), update.queueKey(0), app: accepted.app)
     }
 
-    /// Returns whether records' offsets wait for updates.
+    /// - Returns: whether records' offsets wait for updates.
     func hasWork(where isWanted: (ChangeJob) -> Bool) -> Bool {
         work.badgeUpdates.contains { $0.changes.contains(where: isWanted) }
     }

@@ -75,7 +75,7 @@ struct BurstTable<Member> {
         return members
     }
 
-    /// Returns whether alerts wait for the end of its window, or are being checked.
+    /// - Returns: whether alerts wait for the end of its window, or are being checked.
     func isWaiting(_ key: Key) -> Bool {
         guard let burst = bursts[key] else { return false }
         return !burst.waiting.isEmpty || burst.unanswered > 0

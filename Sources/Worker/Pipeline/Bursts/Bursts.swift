@@ -50,7 +50,7 @@ final class Bursts {
         return true
     }
 
-    /// Returns whether alerts wait for the end of this burst's window.
+    /// - Returns: whether alerts wait for the end of this burst's window.
     func isWaiting(_ key: PushID) -> Bool { table.isWaiting(key) }
 
     private func plan(_ key: PushID, _ window: UInt32, of app: AppContext) {

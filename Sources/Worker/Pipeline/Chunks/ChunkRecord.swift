@@ -56,7 +56,7 @@ struct ChunkRecord: Sendable, Equatable {
         self.raw = raw
     }
 
-    /// Nil for any other format.
+    /// - Returns: nil for any other format.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
             let tree = try? JSONTree(

@@ -40,7 +40,7 @@ final class Planner {
     /// The broker keeps up.
     var hasRoom: Bool { pending.count < Self.pendingMax }
 
-    /// Returns whether a group of this size is divided.
+    /// - Returns: whether a group of this size is divided.
     func divides(members count: Int, of event: EventJob) -> Bool {
         count > shard.limits.directMax && event.raw.count <= ChunkRecord.rawMax
     }

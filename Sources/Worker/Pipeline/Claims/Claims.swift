@@ -180,7 +180,7 @@ final class Claims {
         return job
     }
 
-    /// Returns whether an answer about acks belongs to a candidate in the claim.
+    /// - Returns: whether an answer about acks belongs to a candidate in the claim.
     func isClaiming(_ ref: WorkRef) -> Bool { claiming(ref) != nil }
 
     private func didClaim(_ batch: ClaimBatch, _ reply: borrowing RedisReply) {

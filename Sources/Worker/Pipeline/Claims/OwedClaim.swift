@@ -27,7 +27,7 @@ struct OwedClaim: Sendable {
         writer.endObject()
     }
 
-    /// Nil for any other format.
+    /// - Returns: nil for any other format.
     init?(_ bytes: UnsafeRawBufferPointer, nowMs: Int64) {
         guard let tree = try? JSONTree(parsing: bytes, maxBytes: 1 << 16, maxDepth: 4), tree["v"]?.int == 1,
             let app = Self.text(tree["app"], EventReader.Limit.id),

@@ -64,7 +64,7 @@ struct Decider {
         }
     }
 
-    /// Nil if not now. Active DND defers it, and a user with an open app sees the messages anyway.
+    /// - Returns: nil if not now: active DND defers it, and a user with an open app sees the messages anyway.
     private func decideDigest(_ digest: DigestJob, _ candidate: Candidate, _ event: EventJob) -> Decision? {
         guard let message = event.message else { return nil }
         // Levels belong to conversations. Those of the digest's messages allowed them.

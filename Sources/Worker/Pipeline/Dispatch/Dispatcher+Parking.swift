@@ -139,7 +139,8 @@ extension Dispatcher {
 
     /// An earlier try of it ended with a crash, and work of the user is parked: possibly its own, which another worker
     /// would do at the same time. It is parked too and goes where that record is read, so that one shard has both.
-    /// Returns false if it continues.
+    ///
+    /// - Returns: false if it continues.
     func parksBesideItself(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard job.flags.contains(.resumed), !job.flags.contains(.decided), job.event.parked == nil,
             job.event.digest == nil, job.mayPark,

@@ -220,7 +220,7 @@ final class Dispatcher {
         }
     }
 
-    /// Returns the index of the first new device.
+    /// - Returns: the index of the first new device.
     private func addDevices(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) -> Int {
         var turns = takeTurns(job, decision)
         let first = job.devices.count
@@ -402,7 +402,7 @@ final class Dispatcher {
         }
     }
 
-    /// True: the device acknowledged an earlier delivery and needs nothing more.
+    /// - Returns: true if the device acknowledged an earlier delivery and needs nothing more.
     private func endAcknowledged(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) -> Bool {
         guard let acknowledged = candidate.acknowledged, acknowledged.containsSame(job.devices[index].route.device)
         else { return false }

@@ -171,10 +171,10 @@ final class RecipientJob {
 
     var isForced: Bool { flags.contains(.forced) }
 
-    /// Returns whether the device's push is queued or in the APNs client; false for an unknown device.
+    /// - Returns: whether the device's push is queued or in the APNs client; false for an unknown device.
     func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].machine.isPushing }
 
-    /// Returns whether the device waits for the end of its burst's window; false for an unknown device.
+    /// - Returns: whether the device waits for the end of its burst's window; false for an unknown device.
     func isMerging(_ index: Int) -> Bool { index < devices.count && devices[index].machine.isMerging }
 
     /// The earliest time at which an ack is due (monotonic); nil if none is awaited.

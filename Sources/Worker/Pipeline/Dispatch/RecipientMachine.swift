@@ -49,7 +49,7 @@ struct RecipientMachine: Equatable {
         return true
     }
 
-    /// Returns false if it has ended or left the decision.
+    /// - Returns: false if it has ended or left the decision.
     mutating func waitForTwin() -> Bool {
         guard phase == .deciding else { return false }
         phase = .waitingForTwin
@@ -63,7 +63,7 @@ struct RecipientMachine: Equatable {
         return true
     }
 
-    /// Returns false if another step is in progress; ask again later.
+    /// - Returns: false if another step is in progress; ask again later.
     mutating func readAcks() -> Bool {
         guard phase == .open else { return false }
         phase = .readingAcks
@@ -84,7 +84,7 @@ struct RecipientMachine: Equatable {
 
     mutating func recordSent() { unackedRecords += 1 }
 
-    /// Returns true if it was the last awaited record.
+    /// - Returns: true if it was the last awaited record.
     mutating func recordAcknowledged() -> Bool {
         guard unackedRecords > 0 else { return false }
         unackedRecords -= 1

@@ -58,7 +58,7 @@ final class EventContent {
     /// The collapse id chosen by the sender.
     var givenCollapseID: String? { message.flatMap { $0.read { CollapseID.given($0, profile: profile(of: $0)) } } }
 
-    /// Nil if the event gives invalid headers (a topic with bytes that no header may have).
+    /// - Returns: nil if the event gives invalid headers (a topic with bytes that no header may have).
     ///
     /// - Parameters:
     ///   - isOriginalUnknown: of a revoke: its recipient has nothing of the message that it names.

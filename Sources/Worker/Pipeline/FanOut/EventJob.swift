@@ -202,7 +202,7 @@ final class EventJob {
     /// The partition of the events topic that has the event in its window; nil for another topic.
     var windowPartition: Int32? { parked == nil && chunkPart == nil ? origin?.partition.partition : nil }
 
-    /// Returns whether its record came from one of these.
+    /// - Returns: whether its record came from one of these.
     func isOf(_ partitions: Set<TopicPartition>) -> Bool {
         origin.map { partitions.contains($0.partition) } ?? false
     }

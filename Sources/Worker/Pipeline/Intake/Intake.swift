@@ -259,7 +259,7 @@ final class Intake {
     /// Skipped offsets since the start.
     var skippedOffsets: UInt64 { ledger.skippedOffsets }
 
-    /// Returns whether everything before these offsets is read and settled, or now belongs to another member.
+    /// - Returns: whether everything before these offsets is read and settled, or now belongs to another member.
     func hasSettled(_ ends: [TopicPartition: Int64]) -> Bool {
         consumer.hasReached(ends)
             && ends.allSatisfy { partition, end in
@@ -287,7 +287,7 @@ final class Intake {
         if hasChanged { applyPauses() }
     }
 
-    /// Returns whether the set of full partitions has changed.
+    /// - Returns: whether the set of full partitions has changed.
     @discardableResult
     private func applyPressure(on partition: TopicPartition, isParked: Bool) -> Bool {
         switch withLedger(isParked: isParked, { $0.pressure(on: partition, nowNanos: shard.nowNanos) }) {
@@ -353,7 +353,7 @@ protocol IntakeOwner: AnyObject {
     func intakeIsReadable(_ intake: Intake)
     /// These partitions go to another owner: give up everything that is not in flight now.
     func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool)
-    /// Returns whether something of these partitions is still in flight.
+    /// - Returns: whether something of these partitions is still in flight.
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool
     func intakeDidAssign(_ intake: Intake)
     /// A partition began again at a lower offset.

@@ -26,7 +26,7 @@ extension Lookup {
         }
     }
 
-    /// False: nothing was sent, and the recipient has its answer.
+    /// - Returns: false if nothing was sent because the recipient has its answer.
     private func sendWhole(_ job: RecipientJob, _ stage: Tag.Stage, _ bucket: UInt8) -> Bool {
         guard mayRead(job, stage) else {
             gate(stage) { $0.release(bucket) }

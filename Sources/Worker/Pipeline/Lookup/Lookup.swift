@@ -113,7 +113,7 @@ final class Lookup {
             && job.flags.isDisjoint(with: [.claimed, .decided, .owesClaim]) && shard.writes.refusal == nil
     }
 
-    /// False: the key was too large to be read a moment ago.
+    /// - Returns: false if the key was found too large less than a minute ago.
     func mayRead(_ job: RecipientJob, _ stage: Tag.Stage) -> Bool {
         oversized.isEmpty || !oversized.contains(job.key(stage), nowNanos: shard.nowNanos)
     }

@@ -36,7 +36,7 @@ struct OversizedKeys {
     /// It was read whole.
     mutating func forget(_ key: Key) { until[key] = nil }
 
-    /// True: it is not to be read now.
+    /// - Returns: true if it must not be read now.
     mutating func contains(_ key: Key, nowNanos: UInt64) -> Bool {
         guard let end = until[key] else { return false }
         if nowNanos < end { return true }

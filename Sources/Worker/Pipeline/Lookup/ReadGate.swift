@@ -21,7 +21,7 @@ struct ReadGate {
         return UInt8(truncatingIfNeeded: hash ^ hash >> 8 ^ hash >> 16 ^ hash >> 24)
     }
 
-    /// False: the read waits, behind earlier ones; `next` returns its reference.
+    /// - Returns: false if the read waits behind earlier ones; `next` then returns its reference.
     mutating func admit(_ bucket: UInt8, _ ref: WorkRef) -> Bool {
         if inFlight[Int(bucket)] < Self.atOnce, waiting.isEmpty || waiting[bucket] == nil {
             inFlight[Int(bucket)] &+= 1

@@ -129,7 +129,7 @@ struct ParkedRecord: Sendable, Equatable {
         self.id = id
     }
 
-    /// Nil for any other format.
+    /// - Returns: nil for any other format.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
             let tree = try? JSONTree(

@@ -209,7 +209,7 @@ final class ParkedWork {
     /// Its partition goes to another owner, which continues from the record in the topic.
     var isHandedBack = false
 
-    /// Returns whether both events came through the same partition.
+    /// - Returns: whether both events came through the same partition.
     func isOfPartition(of other: ParkedWork) -> Bool {
         record.source.offset >= 0 && record.source.partition == other.record.source.partition
     }

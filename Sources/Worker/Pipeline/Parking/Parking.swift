@@ -215,7 +215,7 @@ final class Parking {
         }
     }
 
-    /// Returns whether records of these partitions wait for the broker.
+    /// - Returns: whether records of these partitions wait for the broker.
     func hasWork(of partitions: Set<TopicPartition>, _ intake: Intake) -> Bool {
         pending.contains { $0.intake === intake && partitions.contains($0.partition) }
     }

@@ -73,13 +73,13 @@ final class Recorder {
         outbox.send(topics.results, key: record.uid, value: writer, tag: Tag.noteBits)
     }
 
-    /// Returns whether the configuration wants it.
+    /// - Returns: whether the configuration wants it.
     private func isWanted(_ record: OutcomeRecord) -> Bool {
         let isFailure = record.verdict == .rejected || record.verdict == .expired
         return results == .all || (results == .failures && isFailure)
     }
 
-    /// Returns false if the configuration does not want it.
+    /// - Returns: false if the configuration does not want it.
     private func begin(_ record: OutcomeRecord, of event: EventJob) -> Bool {
         event.app.metrics.decided(record.verdict, record.label)
         guard isWanted(record) else { return false }

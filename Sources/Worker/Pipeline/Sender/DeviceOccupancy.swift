@@ -80,14 +80,14 @@ final class DeviceOccupancy: @unchecked Sendable {
         return CellState(bits: last).use == .awaited
     }
 
-    /// Returns whether another shard awaits a cell that the caller has taken.
+    /// - Returns: whether another shard awaits a cell that the caller has taken.
     func isAwaited(_ cell: Cell) -> Bool { state(cell).use == .awaited }
 
     /// A device of the cell has a push in flight.
     func isTaken(_ cell: Cell) -> Bool { state(cell).use != .free }
 
-    /// Returns whether another shard may have left a cell since then. For the shard that has taken it. Never false if
-    /// one did.
+    /// - Returns: whether another shard may have left a cell since then. For the shard that has taken it. Never false
+    ///   if one did.
     func wasLeft(_ cell: Cell, byOtherThan shard: Int, since nanos: UInt64) -> Bool {
         state(cell).wasLeft(byOtherThan: shard, sinceMs: nanos / 1_000_000)
     }

@@ -23,7 +23,7 @@ struct RateBucket {
     /// Nothing ever waits.
     var isUnlimited: Bool { intervalNanos == 0 }
 
-    /// Nil: the push may go and is counted. Otherwise the time at which to ask again.
+    /// - Returns: nil if the push may go, and then it is counted; otherwise the time at which to ask again.
     mutating func take(nowNanos: UInt64) -> UInt64? {
         guard intervalNanos > 0 else { return nil }
         let start = max(fullAtNanos, nowNanos)

@@ -198,7 +198,7 @@ final class Sender {
     /// Once per turn: notifies all shards of awaited devices that were left here.
     func notifyVacated() { queues.notifyVacated() }
 
-    /// Nil if the queued work has ended.
+    /// - Returns: nil if the queued work has ended.
     private func appOfQueued(_ device: DeviceRef) -> AppContext? {
         if device.isBadgeUpdate {
             guard let update = work.badgeUpdate(device.work), update.isUnsent(device.device) else { return nil }
@@ -333,7 +333,7 @@ final class Sender {
         shard.requestTurn()
     }
 
-    /// Nil if too large, or with invalid headers.
+    /// - Returns: nil if too large, or with invalid headers.
     func push(for job: RecipientJob, _ index: Int, _ token: BoundToken) -> Push? {
         let merged = job.devices[index].merged
         let event = job.event

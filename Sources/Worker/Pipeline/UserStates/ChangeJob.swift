@@ -57,7 +57,7 @@ final class ChangeJob {
         return task.state.uid
     }
 
-    /// Returns whether its record came from one of these partitions of the intake.
+    /// - Returns: whether its record came from one of these partitions of the intake.
     func isOf(_ intake: Intake, _ partitions: Set<TopicPartition>) -> Bool {
         origin.map { $0.intake === intake && partitions.contains($0.record.partition) } ?? false
     }

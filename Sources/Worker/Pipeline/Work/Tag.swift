@@ -57,7 +57,7 @@ struct Tag: Equatable {
         self.index = UInt8(truncatingIfNeeded: index)
     }
 
-    /// Nil for bits that no tag has.
+    /// - Returns: nil for bits that no tag has.
     init?(_ bits: UInt64) {
         guard let stage = Stage(rawValue: UInt8(truncatingIfNeeded: bits >> 8)) else { return nil }
         ref = WorkRef(slot: Int(bits >> 40), generation: UInt32(truncatingIfNeeded: bits >> 16) & 0xFF_FFFF)
