@@ -125,6 +125,37 @@ import Worker
         }
     }
 
+    /// What was delivered counts, whatever becomes of it before Redis accepts the claim.
+    @Test func aMessageThatExpiresOrIsMutedBeforeItsClaimIsPaidCounts() async throws {
+        try await Stage.with { stage in
+            let (uids, group) = (["f13", "f14", "f15"], "group-f13")
+            try await stage.play(state: uids.map { .bind($0) })
+            try await stage.redis(
+                [Gateway.lease("gw-f13"), "HSET g:{im:\(group)} f15 0"]
+                    + uids.map { Gateway.presence($0, "phone", gateway: "gw-f13") } + ["CONFIG SET maxmemory 1"])
+            try await stage.writeEvents([
+                .message("f13-1", to: ["f13"], seq: 1, #","expire_at_ms":\#(nowMs + 4000)"#),
+                .message("f14-1", to: ["f14"], seq: 1),
+                .message("f15-1", to: ["f15"], conv: group, type: "group", seq: 1),
+            ])
+            var seen = try await stage.look(until: "all wait in the topic") { seen in
+                Set(seen.parked.compactMap { $0["uid"]?.string }) == Set(uids)
+            }
+            #expect(seen.parked.allSatisfy { $0["reason"]?.string == "unclaimed" })
+            try await stage.redis(["CONFIG SET maxmemory 0", "HSET g:{im:\(group)} f15 5"])
+            try await stage.writeState([.state("mute", "f14", #""conv_id":"c-f14","level":5"#)])
+            try await stage.settle()
+            seen = try await stage.look()
+            for uid in uids {
+                #expect(try await stage.redisText("ZCARD c:l:{im:\(uid)}") == ":1", "\(uid)")
+            }
+            #expect(
+                uids.flatMap { seen.outcomes(of: "\($0)-1") } == [
+                    "f13/phone expired expired", "f14/phone suppressed conv_muted", "f15/phone suppressed conv_muted",
+                ])
+        }
+    }
+
     /// The drain waits for nothing that Redis may never take.
     @Test func aWorkerEndsInTimeWhileRedisTakesNoChanges() async throws {
         try await Stage.with { stage in

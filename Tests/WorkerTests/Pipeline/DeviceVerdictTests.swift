@@ -153,6 +153,42 @@ struct UnclaimedTests {
         #expect(outcomes == ["pad accepted ok", "phone parked unclaimed"])
     }
 
+    @Test func aRefusedClaimOfACountedMessageStaysCountedInLaterRounds() async throws {
+        try await Played.outcomes { user in
+            user.connect("phone")
+            user.connect("pad")
+            user.decide(owesClaim: true)
+            user.missAck("phone")
+            user.isMuted = true
+            user.decide(owesClaim: true)
+            #expect(user.isCounted)
+            user.missAck("pad")
+            user.decide()
+            #expect(user.isCounted, "this claim pays")
+            user.decide()
+            #expect(!user.isCounted, "it is paid")
+        }
+    }
+
+    @Test func aParkedRecipientReturnsWithTheCountThatItOwes() async throws {
+        let counts = try await PipelineWorld.with { pipeline in
+            try [RecipientJob.Flags.owesClaim, [.owesClaim, .owesCount]].map { flags in
+                var record = ParkedRecord(
+                    app: "im", uid: "u", raw: [], cause: .unclaimed, dueMs: 0, writtenMs: 0, id: "mm")
+                record.flags = flags.intersection(.writtenWhileParked).rawValue
+                let job = RecipientJob(
+                    event: try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
+                    candidate: Candidate(uid: "u", order: 0))
+                job.goOn(from: record, steadyMs: 0)
+                let candidate = Candidate(uid: "u", order: 0)
+                candidate.recipient.mute = .init(level: .blocked)
+                _ = pipeline.decider.decide(job, candidate)
+                return job.isCounted
+            }
+        }
+        #expect(counts == [false, true])
+    }
+
     @Test func aRepeatOfARecipientInTheTopicPushesNothing() async throws {
         let states = try await PipelineWorld.with { pipeline in
             let request = ClaimRequest(
@@ -194,6 +230,7 @@ private final class Played {
     }
 
     /// The outcomes recorded while the rounds are played, as `device verdict reason`, sorted.
+    @discardableResult
     static func outcomes(parked isParked: Bool = false, _ play: @escaping @Sendable (Played) -> Void) async throws
         -> [String]
     {
@@ -235,6 +272,8 @@ private final class Played {
 
     /// All that is open of it is in a record of `carillon.parked`.
     var isInTopic: Bool { !job.machine.isMarked && job.machine.openDevices == 0 }
+
+    var isCounted: Bool { job.isCounted }
 
     /// Redis refused to note an accepted push in the mark.
     func refuseNote() { pipeline.dispatcher.didFailNote(job.ref, RedisFault(.outOfMemory)) }

@@ -35,7 +35,7 @@ struct Decider {
         }
         candidate.decision = decision
         if decision.counted, !job.isCounted, job.flags.contains(.decided) { job.flags.insert(.countedLate) }
-        job.isCounted = decision.counted
+        job.isCounted = decision.counted || job.flags.contains(.owesCount)
         job.settings = candidate.recipient.settings
         if decision.alert == .allow(forced: true) { job.flags.insert(.forced) } else { job.flags.remove(.forced) }
         return true

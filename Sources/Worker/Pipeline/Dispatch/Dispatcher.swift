@@ -177,10 +177,10 @@ final class Dispatcher {
         noteDecided(job)
         job.facts = candidate.facts
         if candidate.owesClaim {
-            job.flags.insert(.owesClaim)
+            job.flags.formUnion(job.isCounted ? [.owesClaim, .owesCount] : .owesClaim)
         } else if claim != nil, !candidate.isUnclaimed {
             // This round's claim pays an owed claim of an earlier round.
-            job.flags.remove(.owesClaim)
+            job.flags.subtract([.owesClaim, .owesCount])
         }
         if job.flags.contains(.countedLate) { noteLateBadges(job) }
         let earlier = earlierDevices(job, candidate)

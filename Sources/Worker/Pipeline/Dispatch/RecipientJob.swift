@@ -43,7 +43,7 @@ final class RecipientJob {
 
     // Small parts together, so that one recipient fits 320 bytes.
 
-    /// `Decision.counted` of the last round.
+    /// `Decision.counted` of the last round, or of an earlier one whose claim Redis refused.
     var isCounted = false
     var hasMarkFailed = false
     private var usesContent = true
@@ -119,12 +119,16 @@ final class RecipientJob {
         static let desktopHasIt = Flags(rawValue: 67_108_864)
         /// A later round counted the message: devices that were pushed before show a lower number.
         static let countedLate = Flags(rawValue: 1_073_741_824)
+        /// Redis refused a claim that counted the message: the claim that Redis accepts counts it, whatever is decided
+        /// by then.
+        static let owesCount = Flags(rawValue: 2_147_483_648)
         /// Counted in `EventJob.postponed`.
         static let waiting = Flags(rawValue: 134_217_728)
 
         /// The facts in a parked record.
         static let keptWhileParked: Flags = [
             .recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge, .reached,
+            .owesCount,
         ]
         /// With `owesClaim` the record replaces a mark that Redis refused.
         static let writtenWhileParked = keptWhileParked.union(.owesClaim)

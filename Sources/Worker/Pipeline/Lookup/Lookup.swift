@@ -123,8 +123,8 @@ final class Lookup {
     /// refuses writes, only the full path handles a missing mark.
     private func isLikelyDenied(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         let event = job.event
-        guard !job.flags.contains(.decided), shard.writes.refusal == nil, let level = candidate.recipient.groupLevel,
-            event.subject.kind == .message,
+        guard job.flags.isDisjoint(with: [.decided, .owesCount]), shard.writes.refusal == nil,
+            let level = candidate.recipient.groupLevel, event.subject.kind == .message,
             event.digest == nil, event.app.policy.dndMode == .independent,
             event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }
