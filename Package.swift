@@ -126,6 +126,12 @@ let package = Package(
             name: "Support",
             dependencies: ["CCount", "LocalServers", "Processes", "EventLoop", "Telemetry", "Kafka", "Crypto"],
             path: "Tests/Support", swiftSettings: strict),
+        // Redis in memory, for tests that decide every time and order: its scripts run in real Lua.
+        .systemLibrary(
+            name: "CLua", path: "Tests/CLua", pkgConfig: "lua5.1", providers: [.apt(["liblua5.1-0-dev"])]),
+        .target(
+            name: "RedisModel", dependencies: ["CLua", "COpenSSL"], path: "Tests/RedisModel", swiftSettings: strict),
+        tests("RedisModel", ["RedisModel", "Redis", "Worker", "EventLoop"]),
         tests("Digits", ["Digits"]),
         tests("APNsProtocol", ["APNsProtocol"]),
         tests("Processes", ["Processes"]),

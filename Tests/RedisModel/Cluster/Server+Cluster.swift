@@ -1,0 +1,27 @@
+extension Server {
+    /// Refuses a command whose keys belong to another node, in the order of Redis' checks.
+    func checkPlace(_ command: Command, _ words: [Bytes], writes: Bool) throws(RedisError) {
+        guard let node = clusterNode else { return }
+        let keys = command.keys(in: words)
+        guard let first = keys.first else { return }
+        let slot = Slot.of(first)
+        guard let owner = node.map.owners[slot] else { throw RedisError("CLUSTERDOWN Hash slot not served") }
+        guard keys.allSatisfy({ Slot.of($0) == slot }) else {
+            throw RedisError("CROSSSLOT Keys in request don't hash to the same slot")
+        }
+        if node.map.isDown { throw RedisError("CLUSTERDOWN The cluster is down") }
+        let missing = keys.count { !databases[0].contains($0) }
+        if owner == node.index, let target = node.leaving[slot], missing > 0 {
+            if missing < keys.count { throw Self.tryAgain }
+            throw RedisError("ASK \(slot) \(node.peers[target].address)")
+        }
+        if owner != node.index, node.arriving[slot] != nil, client.isAsking {
+            if keys.count > 1, missing > 0 { throw Self.tryAgain }
+            return
+        }
+        if client.readsReplica, !writes, node.map.masters[node.index] == owner { return }
+        if owner != node.index { throw RedisError("MOVED \(slot) \(node.peers[owner].address)") }
+    }
+
+    private static let tryAgain = RedisError("TRYAGAIN Multiple keys request during rehashing of slot")
+}

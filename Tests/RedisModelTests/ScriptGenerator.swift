@@ -1,0 +1,246 @@
+import Support
+
+@testable import Redis
+@testable import Worker
+
+/// Random calls of the worker's scripts, and small scripts for the rules of Lua in Redis.
+struct ScriptGenerator {
+    var words: CommandGenerator
+    private var known: Set<String> = []
+    static let base = 1_700_000_000_000
+
+    init(seed: UInt64) { words = CommandGenerator(seed: seed) }
+
+    mutating func next() -> [[UInt8]] {
+        switch words.below(12) {
+        case 0...3: claims()
+        case 4, 5: reads()
+        case 6, 7: tokens()
+        case 8: queues()
+        case 9: heartbeats()
+        case 10: settings()
+        default: words.below(2) == 0 ? small() : touch()
+        }
+    }
+
+    private mutating func call(_ script: RedisScript, _ keys: [String], _ arguments: [String]) -> [[UInt8]] {
+        let isKnown = known.contains(script.sha1)
+        // Also EVALSHA of what the server may not know, which is refused.
+        let isShort = isKnown || words.below(20) == 0
+        if !isShort { known.insert(script.sha1) }
+        let head = isShort ? ["EVALSHA", script.sha1] : ["EVAL", script.text]
+        return (head + [String(keys.count)] + keys + arguments).map { Array($0.utf8) }
+    }
+
+    // MARK: Words
+
+    private mutating func user() -> String { words.pick(["{im:u1}", "{im:u2}"]) }
+
+    /// Of another type now and then.
+    private mutating func key(_ kind: String, _ user: String) -> String {
+        words.below(60) == 0 ? words.pick(["c:s:", "c:l:", "c:u:"]) + user : kind + user
+    }
+
+    private mutating func time() -> Int { Self.base + words.below(40) * 100 }
+
+    private mutating func seq() -> String { words.below(3) == 0 ? "" : String(words.below(60)) }
+
+    private static let conversations = ["AAAAAAA0", "AAAAAAA1", "B\u{1}BBBBBB"]
+
+    private static let targets = ["TTTTTTT0", "TTTTTTT1", "TTTTTTT2", "TTTTTTT3", "TTTTTTT4", "TTTTTTT5"]
+
+    // MARK: The worker's scripts
+
+    private mutating func claims() -> [[UInt8]] {
+        let user = user()
+        let revokes = words.below(3) == 0
+        var users = [user]
+        if words.below(4) == 0 { users = ["{im:u1}", "{im:u2}"] }
+        let id = words.below(8)
+        let place = words.below(3)
+        let sent = time()
+        let seq = seq()
+        var keys: [String] = []
+        for user in users {
+            keys += ["c:d:\(user):m\(id)", key("c:s:", user), key("c:l:", user), key("c:x:", user)]
+            if revokes { keys.append("c:d:\(user):m\(words.below(6))") }
+        }
+        let conversation = Self.conversations[place]
+        var arguments = [
+            words.pick(["c", "c", "c", "o", "q", "a"]), "100000", "r\(place)", "\(conversation)\(sent) \(seq) m\(id)",
+            String(sent), seq, String(Self.base + 5000),
+        ]
+        if revokes {
+            let target = words.below(6)
+            arguments += [words.pick(["x", "k"]), conversation, " m\(target)", Self.targets[target]]
+            if words.below(2) == 0 { arguments.append("1") }
+        }
+        if users.count > 1 { return call(StateScripts.claimEach, keys, arguments) }
+        switch words.below(8) {
+        case 0: return call(StateScripts.claimDryRun, keys, arguments)
+        case 1: return call(StateScripts.peek, Array(keys.prefix(2)), [arguments[2], arguments[4], arguments[5]])
+        default: return call(StateScripts.claim, keys, arguments)
+        }
+    }
+
+    private mutating func reads() -> [[UInt8]] {
+        let user = user()
+        let keys = [key("c:s:", user), key("c:l:", user), key("c:x:", user)]
+        let place = words.below(3)
+        switch words.below(5) {
+        case 0:
+            return call(
+                StateScripts.report, keys, [String(time()), String(words.below(30)), String(Self.base + 5000)])
+        case 1:
+            return call(
+                StateScripts.holdForDigest, ["c:h:" + user, keys[1]],
+                ["\(Self.conversations[place])\(time()) \(seq()) m\(words.below(8))", "90000"])
+        case 2:
+            return call(StateScripts.takeDigest, ["c:h:" + user, "c:i:" + user, keys[1], keys[0]], ["90000"])
+        default:
+            var arguments = [
+                "r\(place)", Self.conversations[place], seq(), words.below(3) == 0 ? "" : String(time()),
+                String(time()),
+                String(Self.base + 5000),
+            ]
+            if words.below(2) == 0 { arguments.append("1") }
+            return call(StateScripts.read, keys, arguments)
+        }
+    }
+
+    private mutating func tokens() -> [[UInt8]] {
+        let user = user()
+        let uid = words.pick(["u1", "u2", "u 3"])
+        let version = words.pick(["1001", "1002", "1003", "1004"])
+        let token = words.pick(["aa01", "aa02", "bb03"])
+        let owner = "c:o:{\(token)}"
+        let early = "c:e:{\(token)}"
+        switch words.below(10) {
+        case 0, 1: return call(StateScripts.bindOwner, [owner, early], [version, uid])
+        case 2: return call(StateScripts.settleOwner, [owner], [version, uid])
+        case 3: return call(StateScripts.unbindOwner, [owner, early], [version, uid])
+        case 4: return call(StateScripts.retireOwner, [owner], [version, uid, words.pick(["u", "d"])])
+        case 5: return call(StateScripts.reviveOwner, [owner], [version, uid])
+        case 6:
+            return call(
+                StateScripts.dropToken, ["c:u:" + user, "c:s:" + user],
+                [token, version, words.pick(["", String(time())])])
+        case 7:
+            return call(
+                StateScripts.listActivityUser, ["c:a:{im:act}"], [uid, words.pick(["1", "2", "5"]), "90000"])
+        case 8:
+            return call(
+                StateScripts.reviveToken, ["c:u:" + user, "c:s:" + user],
+                ["t1", "1 \(version) \(time()) \(token) p 3:top---"])
+        default:
+            let bound = time()
+            return call(
+                StateScripts.addToken, [key("c:u:", user), "c:s:" + user, "c:v:" + user],
+                [
+                    words.pick(["t1", "t2", "t3"]), "1 \(version) \(bound) \(token) p 3:top", version, String(bound),
+                    token,
+                    words.pick(["", "act"]), words.pick(["=", "-", "2:cr"]), "=", words.pick(["=", "2:de"]), "=",
+                    String(Self.base + 5000),
+                ])
+        }
+    }
+
+    private mutating func queues() -> [[UInt8]] {
+        switch words.below(6) {
+        case 0: return ["ZADD", "c:q:{0}", String(time()), words.member()].map { Array($0.utf8) }
+        case 1: return call(StateScripts.claimDue, ["c:q:{0}"], [String(time()), String(time() + 1), "2"])
+        case 2: return call(StateScripts.endDue, ["c:q:{0}"], [words.member(), String(time() + 1)])
+        case 3:
+            return call(StateScripts.buryToken, ["c:t:{0}"], [words.member(), String(time()), String(time())])
+        case 4:
+            // At most seven, so that what is drawn is the whole hash.
+            return call(
+                StateScripts.acknowledge, ["c:k:" + user()],
+                ["i2:d\(words.below(3))", String(Self.base + words.below(1 << 30)), "90000", "7", "20"]
+                    + words.some(2) { ["m\($0.below(6))"] })
+        default:
+            return call(
+                StateScripts.reportPush, ["c:p:" + user()],
+                ["push\(words.below(12))", String(Self.base + words.below(1 << 30)), "90000", "7"])
+        }
+    }
+
+    private mutating func heartbeats() -> [[UInt8]] {
+        switch words.below(8) {
+        case 0: return call(StateScripts.endReplay, ["c:loss"], [String(words.below(40)), "2", String(words.below(3))])
+        case 1: return call(StateScripts.dropLoss, ["c:loss"], [String(words.below(40))])
+        case 2: return call(StateScripts.acceptLoss, ["c:accept"], [String(time()), "90000"])
+        default:
+            let places = words.some(3) { words in
+                [String(words.below(3)), String(words.below(500)), words.pick(["", String(words.below(500))])]
+            }
+            return call(
+                StateScripts.beat, ["c:beat", "c:loss"],
+                [
+                    words.pick(["", String(words.below(60))]), words.pick(["", "1"]), words.pick(["", "1"]),
+                    String(time()),
+                ]
+                    + places)
+        }
+    }
+
+    private mutating func settings() -> [[UInt8]] {
+        let user = user()
+        switch words.below(8) {
+        case 0...2:
+            let pairs = words.some(3) { words in
+                [
+                    words.pick(["dn", "ds", "de", "dw", "lang", "sound"]),
+                    words.pick(["", "0", "1", "08:00", "22:00", "x"]),
+                ]
+            }
+            return call(StateScripts.settings, ["c:u:" + user], [String(time()), String(Self.base + 5000)] + pairs)
+        case 3, 4:
+            return call(
+                StateScripts.mute, [key("c:s:", user)],
+                [
+                    "m\(words.below(3))", words.pick(["0", "1", "2"]), words.pick(["-", String(time())]),
+                    String(time()), String(Self.base),
+                ])
+        case 5:
+            return call(
+                StateScripts.noteParked, ["c:n:" + user],
+                ["f\(words.below(2))", "2 \(time()) 1 \(words.below(9))", "id\(words.below(3))"]
+                    + words.pick([[], ["1"]]))
+        case 6: return call(StateScripts.forgetParked, ["c:n:" + user], ["f\(words.below(2))", "id\(words.below(3))"])
+        default: return call(StateScripts.forgetParkedConversation, ["c:g:" + user], ["id\(words.below(3))"])
+        }
+    }
+
+    /// Damages the scripts' keys, or takes them away.
+    private mutating func touch() -> [[UInt8]] {
+        let user = user()
+        switch words.below(8) {
+        case 0: return ["DEL", "c:s:" + user].map { Array($0.utf8) }
+        case 1: return ["DEL", "c:l:" + user, "c:x:" + user].map { Array($0.utf8) }
+        case 2:
+            return ["HSET", "c:s:" + user, words.pick(["b", "v", "r1", "e", "k"]), words.value()].map { Array($0.utf8) }
+        case 3:
+            return ["SET", "c:d:\(user):m\(words.below(8))", words.pick(["f", "c", "tx5;", "ck;", "zz", ""])].map {
+                Array($0.utf8)
+            }
+        case 4: return ["DEL", "c:u:" + user].map { Array($0.utf8) }
+        case 5: return ["SET", "c:g:" + user, "2 1 2 3 id\(words.below(3))"].map { Array($0.utf8) }
+        case 6: return ["HGETALL", words.pick(["c:s:", "c:u:"]) + user].map { Array($0.utf8) }
+        default:
+            return ["ZRANGE", words.pick(["c:l:", "c:x:"]) + user, "0", "-1", "WITHSCORES"].map { Array($0.utf8) }
+        }
+    }
+
+    /// The rules of conversion, errors and flags.
+    private mutating func small() -> [[UInt8]] {
+        let body = words.pick(SmallScripts.all)
+        let keys = [words.key("s"), words.key("z")]
+        return (["EVAL", body, "2"] + keys + [words.member(), words.number()]).map { Array($0.utf8) }
+    }
+}
+
+extension RedisScript {
+    /// The script's own text.
+    var text: String { String(decoding: source, as: UTF8.self) }
+}
