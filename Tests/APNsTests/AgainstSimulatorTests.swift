@@ -72,7 +72,7 @@ import Testing
     }
 
     /// With provable faults alone every fate is known, so the second ledger line of a push would be the client's fault.
-    @Test(arguments: [5, 6] as [UInt64]) func whatIsProvablyUnprocessedIsNeverDoubled(seed: UInt64) async throws {
+    @Test(arguments: [5, 6] as [UInt64]) func provablyUnprocessedPushesAreNeverDoubled(seed: UInt64) async throws {
         var limits = World.quick
         limits.connectionsMax = 2
         let refusal = ScenarioRule(Self.match(share: 0.02), .reset(.refusedStream))

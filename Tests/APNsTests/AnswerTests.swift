@@ -51,7 +51,7 @@ import Testing
             (429, "TooManyRequests", .passing), (503, "ServiceUnavailable", .passing), (400, "PayloadEmpty", .other),
             (200, "", .other),
         ] as [(Int, String, ProbeVerdict)])
-    func aProbeTellsWhatIsWrongWithTheSender(status: Int, reason: String, verdict: ProbeVerdict) {
+    func aProbeNamesTheSendersFault(status: Int, reason: String, verdict: ProbeVerdict) {
         #expect(ProbeVerdict(status: status, reason: APNsReason(bytes: reason.utf8)) == verdict)
     }
 

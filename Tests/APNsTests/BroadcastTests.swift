@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotTheAppsIsRefused() async throws {
+    @Test func aForeignTopicOrCredentialIsRefused() async throws {
         try await withSimulator { loop, world, _ in
             let other = try await perform(on: loop, world: world, .list, bundleID: "com.example.other").get()
             #expect(other.status == 403)

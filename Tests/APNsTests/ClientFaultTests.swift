@@ -6,7 +6,7 @@ import Testing
 @testable import APNs
 
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ClientFaultTests {
-    @Test func expiredProviderTokenIsSignedAnewOnceAndResent() async throws {
+    @Test func anExpiredProviderTokenIsSignedAgainOnceAndThePushResent() async throws {
         try await withWorld { loop, world in
             await loop.run { _ in
                 var first: String?
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func fullClientRefusesAndTellsWhenThereIsRoom() async throws {
+    @Test func aFullClientRefusesAndReportsRoom() async throws {
         var limits = World.quick
         limits.pushesMax = 8
         limits.inFlightMax = 4

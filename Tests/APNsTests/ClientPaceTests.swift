@@ -7,7 +7,7 @@ import Testing
 
 /// What the client does about others' pace: devices that want to be left alone, dead tokens, a server that is down.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ClientPaceTests {
-    @Test func deviceThatIsToldTooMuchIsToldTheNewest() async throws {
+    @Test func aDeviceWithTooManyUpdatesGetsTheNewest() async throws {
         try await withWorld { loop, world in
             await loop.run { _ in
                 let busy = world.push(1).token
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func clientFullOfSuspectsTakesOthersAndTellsWhenThereIsRoom() async throws {
+    @Test func aClientFullOfSuspectsTakesOthersAndReportsRoom() async throws {
         var limits = World.quick
         limits.pushesMax = 40
         limits.inFlightMax = 40

@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func expiredTokenIsSignedAnewOnce() {
+    @Test func anExpiredTokenIsSignedAgainOnce() {
         var plan = TokenPlan()
         let now = Self.slotStart + 5 * Self.minute
         same(plan.use(nowMs: now), .mint(issuedAtMs: Self.slotStart, version: 1))

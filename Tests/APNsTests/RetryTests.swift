@@ -65,7 +65,7 @@ import Testing
         #expect(step() == .finish(.unknown(.timeout, apnsID: id)))
     }
 
-    @Test func whatWouldShowTwiceIsNotTriedAgain() throws {
+    @Test func pushesThatCouldShowTwiceAreNotRetried() throws {
         let policy = RetryPolicy(APNsLimits())
         var history = PushHistory()
         var random = SmallRandom(seed: 1)

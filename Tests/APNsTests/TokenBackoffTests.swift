@@ -65,7 +65,7 @@ import Testing
         #expect(backoff.isEmpty)
     }
 
-    @Test func refusalOfTheOneThatTriesStartsTheWaitAnew() {
+    @Test func aRefusedProbeRestartsTheWait() {
         var backoff = TokenBackoff()
         _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
         same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100), nil)

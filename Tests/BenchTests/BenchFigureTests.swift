@@ -107,7 +107,7 @@ import Testing
         #expect(BenchFigure.swing([]).isNaN && BenchFigure.swing([0]).isNaN)
     }
 
-    @Test func whatOthersHadOfTheMachineIsSeen() throws {
+    @Test func theCPUOfOtherProcessesIsReported() throws {
         // 100 ticks a second: user 100, nice 10, system 50, idle 800, iowait 20, irq 5, softirq 10, steal 5.
         let text = "cpu  100 10 50 800 20 5 10 5 7 7\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
         let usage = try #require(MachineUsage(stat: text, ticksPerSecond: 100))

@@ -45,7 +45,7 @@ import Testing
         #expect(phase.lanes.count == 2)
     }
 
-    @Test func whatAPushCostsIsComparedByTheNumberOfWorkers() throws {
+    @Test func theCostOfAPushIsComparedByTheNumberOfWorkers() throws {
         var report = try Self.report([(10, 10), (10, 10), (10, 90)])
         for (index, micros) in [10.0, 10.5, 10.9].enumerated() {
             report.rounds[index].workers = [1, 2, 4][index]
@@ -59,7 +59,7 @@ import Testing
     }
 
     /// Every worker asks Kafka whether it pushes or not; with more of them that is more of each push.
-    @Test func whatIdleWorkersUseIsToldApart() throws {
+    @Test func theCPUOfIdleWorkersIsReportedSeparately() throws {
         var report = try Self.report([(10, 10), (10, 10)])
         for (index, micros) in [11.0, 14.0].enumerated() {
             report.rounds[index].workers = [1, 4][index]
@@ -72,7 +72,7 @@ import Testing
         #expect(report.rounds[0].beside.netMicros == 0, "it was busier before")
     }
 
-    @Test func itIsToldToPeopleAndPrograms() throws {
+    @Test func itIsPrintedForPeopleAndPrograms() throws {
         let report = try Self.report([(10, 15)])
         #expect(report.text.contains("✓ p99 with group / alone: 1.50 (at most 2)"))
         let json = try JSONTree(parsing: Array(report.json.utf8))
@@ -95,7 +95,7 @@ import Testing
         ["--workers", "2"], ["--beside", "1000", "--workers", "0,1"], ["--beside", "1000", "--rate", "0"],
         ["--beside", "1000", "--html", "page.html"],
     ])
-    func whatDoesNotBelongTogetherIsWrongUsage(words: [String]) throws {
+    func optionsThatExcludeEachOtherAreWrongUsage(words: [String]) throws {
         let arguments = try Arguments(words, spec: BenchCommand.spec)
         #expect(throws: Arguments.UsageError.self) { try BenchSettings(arguments) }
     }

@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(arguments: ["--apns", "--decide", "--keep"])
-    func whatIsNoThroughputIsNotCompared(flag: String) {
+    func runsWithoutThroughputAreNotCompared(flag: String) {
         #expect(throws: Arguments.UsageError.self) { try Self.report([], flag) }
     }
 

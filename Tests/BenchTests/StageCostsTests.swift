@@ -111,7 +111,7 @@ import Testing
         #expect(StageTable([]).isEmpty && StageTable([none]).sum.worker == 0)
     }
 
-    @Test func theTableTellsTheMedianOfTheRounds() throws {
+    @Test func theTableShowsTheMedianOfTheRounds() throws {
         var dear = Self.costs
         dear.parts[.render]?.workerMicros = 500
         let table = StageTable([Self.costs, dear, Self.costs])

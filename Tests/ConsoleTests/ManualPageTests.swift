@@ -22,7 +22,7 @@ import Testing
             .flag("deep", "deeper"),
         ])
 
-    @Test func whatRoffWouldReadAsItsOwnIsEscaped() {
+    @Test func roffControlCharactersAreEscaped() {
         let page = ManualPage.page(Self.spec, version: "1.2.3")
         #expect(page.contains("dig\\-out \\- finds \\e and \\(gax\\(ga"))
         #expect(page.contains("First line.\n\\&.not a request, 'nor this\n\\&'nor this\n"))

@@ -13,7 +13,7 @@ import Testing
         #expect(text.text == "line\n\(Self.shown)\n")
     }
 
-    @Test func whatWasEscapedIsNotEscapedAgain() {
+    @Test func escapedTextIsNotEscapedAgain() {
         let inner: TerminalText = "<\(Self.hostile)>"
         let parts = [inner, "two"].joined(separator: ", ")
         #expect(("\(inner)\n" as TerminalText).text == "<\(Self.shown)>\n" && parts.text == "<\(Self.shown)>, two")

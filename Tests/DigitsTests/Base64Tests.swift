@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: ["Z", "Zg==", "Zm9v+", "Zm 9", "Zh", "Zm9"])
-    func whatIsNotTheOneSpellingIsRefused(text: String) {
+    func anotherSpellingIsRefused(text: String) {
         #expect(Base64URL.decode(Array(text.utf8)) == nil)
     }
 

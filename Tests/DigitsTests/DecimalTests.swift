@@ -12,7 +12,7 @@ struct DecimalTests {
             return [power - 1, power, power + 1]
         }
 
-    @Test(arguments: borders) func whatIsWrittenReadsBack(number: UInt64) {
+    @Test(arguments: borders) func writtenBytesReadBack(number: UInt64) {
         var bytes = [UInt8](repeating: 0, count: 20)
         let count = bytes.withUnsafeMutableBytes { bytes in
             bytes.baseAddress.map { Decimal.write(number, to: $0) }
@@ -66,7 +66,7 @@ struct DecimalTests {
     }
 
     @Test(arguments: ["", "-", "--1", "+1", " 1", "1 ", "1.0", "1a", "9223372036854775808", "-9223372036854775809"])
-    func whatIsNoSignedNumberIsNil(text: String) {
+    func aTextThatIsNoSignedNumberIsNil(text: String) {
         #expect(signed(text) == nil)
     }
 
@@ -74,7 +74,7 @@ struct DecimalTests {
         "", "-1", "18446744073709551616", "18446744073709551620", "99999999999999999999", "000000000000000000001",
         "1844674407370955161a", "1844674407370955161/", "a0000000000000000000",
     ])
-    func whatIsNoUnsignedNumberIsNil(text: String) {
+    func aTextThatIsNoUnsignedNumberIsNil(text: String) {
         #expect(unsigned(text) == nil)
     }
 }

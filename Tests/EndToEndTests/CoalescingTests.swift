@@ -71,7 +71,7 @@ struct Coalescing {
         #expect(seen.outcomes(of: "b2-2") == ["b2/phone accepted ok 2"])
     }
 
-    @Test func whoHidesDetailsReadsANumberOnly() async throws {
+    @Test func usersWhoHideDetailsReadANumberOnly() async throws {
         let stage = try Stage.here
         let seen = try await stage.play(
             state: [.bind("b3"), .state("settings", "b3", #""show_detail":false"#)],
@@ -148,7 +148,7 @@ struct CoalescingMeanwhile {
         #expect(last - first < BurstWorld.longWindowMs, "none of them waited")
     }
 
-    @Test func whatIsReadOrRevokeedMeanwhileIsNotTold() async throws {
+    @Test func messagesReadOrRevokedInBetweenAreNotMerged() async throws {
         let stage = try Stage.here
         try await stage.play(state: [.bind("b5"), .bind("b6")])
         try await stage.writeEvents(
@@ -206,7 +206,7 @@ struct CoalescingEndTests {
             #expect(await stage.stop(try await stage.worker), "drained, with a window open")
             #expect(try await stage.look().accepted(token("u1", "phone")).count == 1, "the window is not cut short")
             try await stage.startWorker()
-            try await expectTold(stage)
+            try await expectReported(stage)
         }
     }
 
@@ -214,13 +214,13 @@ struct CoalescingEndTests {
         try await Stage.with(Self.settings) { stage in
             try await writeBurst(stage)
             try await stage.startWorker()
-            try await expectTold(stage)
+            try await expectReported(stage)
         }
     }
 
     /// A new owner has the second message for the first of a window and tells the others at that window's end; the one that
     /// gets the partition back goes on with its own window.
-    private func expectTold(_ stage: Stage) async throws {
+    private func expectReported(_ stage: Stage) async throws {
         try await stage.settle()
         let seen = try await stage.look()
         let second = seen.outcomes(of: "m2")

@@ -40,7 +40,7 @@ struct CrossingTests {
         return seen.accepted(Self.slow)
     }
 
-    @Test func ofTwoWorkersWhoseAnswerComesLaterSendsTheNewestNumberOnceMore() async throws {
+    @Test func theWorkerWithTheLaterAnswerSendsTheNewestBadgeAgain() async throws {
         try await Stage.with(Self.settings(shards: 1)) { stage in
             let conversations = try await Self.conversationsOfTwo(stage)
             let pushes = try await cross(stage, conversations[0], conversations[1])
@@ -89,7 +89,7 @@ struct CrossingTests {
     }
 
     /// The older number arrives last, and the push that was to follow it is revoked before it leaves.
-    @Test func aNumberWhoseFollowerIsRevokeedIsLookedAfterAllTheSame() async throws {
+    @Test func aBadgeWithARevokedFollowerIsStillCorrected() async throws {
         try await Stage.with(Self.settings(shards: 1)) { stage in
             let conversations = try await Self.conversationsOfTwo(stage)
             try await stage.play(state: [.bind("u1", as: Self.slow)])
@@ -183,7 +183,7 @@ struct CrossingTests {
     }
 
     /// One shard's claim is answered only after another shard has pushed newer numbers: its own is looked at again before it goes.
-    @Test func ofTwoShardsWhoseClaimIsAnsweredLatePushesNoOlderNumber() async throws {
+    @Test func theShardWithALateClaimReplyPushesNoOlderBadge() async throws {
         let relay = try HeldRelay()
         var settings = Self.settings(shards: 2)
         relay.carry(&settings)

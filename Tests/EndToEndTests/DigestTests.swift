@@ -39,7 +39,7 @@ struct Digests {
 
     private func body(_ push: LedgerEntry?) -> String? { push?.json["aps"]?["alert"]?["body"]?.string }
 
-    @Test func onePushTellsHowManyAreUnread() async throws {
+    @Test func onePushShowsTheNumberOfUnreadMessages() async throws {
         let stage = try await night(
             "g1", [.message("g1-mention", to: ["g1"], type: "group", #","mention":{"all":false,"uids":["g1"]}"#)])
         var seen = try await stage.look()
@@ -60,7 +60,7 @@ struct Digests {
         #expect(seen.targets(of: "digest").isEmpty)
     }
 
-    @Test func whatWasReadByThenIsNotTold() async throws {
+    @Test func messagesReadBeforeTheDigestAreNotInIt() async throws {
         let stage = try await night("g2")
         try await stage.play(state: [.read("g2", #""up_to_seq":3"#)])
         try await makeDue("g2", stage)
@@ -83,7 +83,7 @@ struct Digests {
         #expect(body(try await stage.look().accepted(token("g3", "phone")).last) == "You have 3 new messages")
     }
 
-    @Test func whoHasAPhoneInHandSeesForHimself() async throws {
+    @Test func aUserWithTheAppOpenGetsNoDigest() async throws {
         let stage = try await night("g4")
         try await stage.redis([Gateway.lease("gw-g4"), Gateway.presence("g4", "pad", gateway: "gw-g4")])
         try await makeDue("g4", stage)

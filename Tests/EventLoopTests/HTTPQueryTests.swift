@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(arguments: ["a=%", "a=%4", "a=%zz", "%=1", "a=%ff", "a=%C3%28"])
-    func whatIsNoTextIsRefused(query: String) {
+    func aValueThatIsNoTextIsRefused(query: String) {
         #expect(HTTPQuery(query) == nil)
     }
 

@@ -311,7 +311,7 @@ struct HTTPServerGuardTests {
         }
     }
 
-    @Test func browsersAreToldToRunAndFrameNothing() async throws {
+    @Test func headersForbidBrowsersToRunOrFrameAnything() async throws {
         try await serving { port, _ in
             for path in ["/page", "/none"] {
                 let headers = try HTTPClient.get(port: port, path).headers

@@ -15,7 +15,7 @@ import Testing
         #expect(wire.client.acceptsRequests)
     }
 
-    @Test func aGoAwayTellsWhatWasNotProcessed() throws {
+    @Test func aGoAwayNamesTheUnprocessedStreams() throws {
         let wire = try Wire.open()
         let ids = try (1...4).map { try wire.request(UInt64($0)) }
         try wire.pump()

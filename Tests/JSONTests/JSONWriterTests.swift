@@ -58,7 +58,7 @@ struct JSONWriterTests {
         }
     }
 
-    @Test func whatIsWrittenReadsBackTheSame() throws {
+    @Test func writtenRecordsReadBackUnchanged() throws {
         let seed = UInt64.random(in: .min ... .max)
         var random = SeededGenerator(seed: seed)
         for _ in 0..<500 {

@@ -144,7 +144,7 @@ struct CommitTests {
         #expect(outcome == [10, 1])
     }
 
-    @Test func recordsComeAlthoughTheGroupsOffsetsAreNotTold() async throws {
+    @Test func recordsArriveAlthoughTheGroupsOffsetsAreUnknown() async throws {
         struct Untold: Sendable { var seen: Int, known: Int }
         let outcome = try await offPool { () throws -> Untold in
             let broker = try Self.cluster()

@@ -31,14 +31,14 @@ struct ConfigurationTests {
         ("enable.auto.offset.store", "true"), ("bootstrap.servers", "x:1"), ("acks", "0"),
         ("client.rack", "a\0b"), ("enable.partition.eof", "false"),
     ])
-    func whatWouldBreakTheGuaranteeIsRefused(key: String, value: String) {
+    func optionsThatBreakTheGuaranteeAreRefused(key: String, value: String) {
         #expect(problems([key: value]).count == 1)
         #expect(problems([key: value]).first?.hasPrefix("\(key): ") == true)
     }
 
     /// What older libraries lose assignments with, or do not know, newer ones are trusted with.
     @Test(arguments: [("partition.assignment.strategy", "cooperative-sticky"), ("group.protocol", "consumer")])
-    func whatNeedsANewerLibraryIsRefusedBeforeIt(key: String, value: String) {
+    func optionsOfANewerLibraryAreRefused(key: String, value: String) {
         let found = problems([key: value])
         #expect(found.count == (KafkaConfiguration.allowsCooperative ? 0 : 1))
         #expect(found.allSatisfy { $0.hasPrefix("\(key): ") && $0.contains("2.10.1") })

@@ -112,7 +112,7 @@ struct GroupTests {
         #expect(isShared && isKept && isTaken, "\(options): shared \(isShared), kept \(isKept), taken over \(isTaken)")
     }
 
-    @Test func aLostAssignmentIsToldAndJoinedAgain() async throws {
+    @Test func aLostAssignmentIsReportedAndTheGroupIsJoinedAgain() async throws {
         struct Outcome { var lost: Bool, again: Bool, stored: Bool, reread: Bool }
         let outcome = try await offPool { () throws -> Outcome in
             let broker = try MockBroker()

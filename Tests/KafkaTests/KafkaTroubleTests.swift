@@ -10,7 +10,7 @@ import Testing
         text: "[thrd:ssl://[::1]:9093/bootstrap]: ssl://[::1]:9093/bootstrap: "
             + "Certificate (subject=/CN=b, issuer=/CN=a) verification callback failed: IP address mismatch")
 
-    @Test func placeAndWordsAreToldApart() {
+    @Test func placeAndWordsAreDistinguished() {
         let error = KafkaError(
             RD_KAFKA_RESP_ERR__TRANSPORT,
             text: "sasl_ssl://b1.example:9093/2: Connect to ipv4#10.0.0.1:9093 failed: Connection refused "
@@ -28,7 +28,7 @@ import Testing
 
     /// The same refusal comes as an error of TLS or of the connection, whichever is first.
     @Test(arguments: [RD_KAFKA_RESP_ERR__SSL, RD_KAFKA_RESP_ERR__TRANSPORT])
-    func aCertificateThatIsRefusedIsToldByTheLogsWords(_ code: rd_kafka_resp_err_t) {
+    func aRefusedCertificateIsReportedInTheLogsWords(_ code: rd_kafka_resp_err_t) {
         var list = TroubleList()
         let text = "ssl://[::1]:9093/bootstrap: error:0A000086:SSL routines::certificate verify failed (after 1ms)"
         list.add(KafkaError(code, text: text), lines: [Self.refused])

@@ -8,7 +8,7 @@ import Testing
 struct LagTests {
     private static let zero = TopicPartition(topic: 0, partition: 0)
 
-    @Test func itIsUnknownUntilTheBrokersToldWhatIsCommittedAndTheEnd() {
+    @Test func lagIsUnknownUntilTheBrokersReportCommitAndEnd() {
         var table = LagTable()
         #expect(table.lag(ofTopic: 0) == GroupLag(records: 0, oldestMs: nil), "of no partition")
         table.assign(Self.zero, round: 2)
@@ -36,7 +36,7 @@ struct LagTests {
         #expect(table.lag(ofTopic: 0)?.records == 25)
     }
 
-    @Test func whatTwoConsumersWereAnsweredIsNoneOnlyWhereBothWereNot() {
+    @Test func anEndIsUnknownOnlyIfBothConsumersHaveNone() {
         #expect(KafkaReach.none.and(.none) == .none && KafkaReach.whole.and(.whole) == .whole)
         #expect(KafkaReach.none.and(.whole) == .partial && KafkaReach.partial.and(.unknown) == .partial)
         #expect(KafkaReach.whole.and(.unknown) == .unknown)
@@ -80,7 +80,7 @@ struct LagTests {
         #expect(table.lag(ofTopic: 0)?.seconds(nowMs: 1_906_000) == 6)
     }
 
-    @Test func aLongStandstillKeepsBoundedMarksAndNeverAYoungerAge() {
+    @Test func aLongStandstillKeepsBoundedMarksAndNeverShowsAYoungerAge() {
         var times = OffsetTimes()
         for second in Int64(1)...10_000 { times.note(offset: second * 100, ms: second * 1_000) }
         #expect(times.marks.count <= 128)
@@ -156,7 +156,7 @@ struct LagTests {
         #expect(outcome.received == 0)
     }
 
-    @Test func brokersThatAreAwayAreToldAndTheLagIsNotTakenForNone() async throws {
+    @Test func unreachableBrokersAreReportedAndTheLagIsUnknown() async throws {
         struct Outcome {
             var steps: [String] = []
             var lag: GroupLag?

@@ -99,7 +99,7 @@ import Testing
         #expect(seen == [0, 0, 0, 0, 0] && outcome == .timedOut)
     }
 
-    @Test func aReaderStopsWhereItIsTold() async throws {
+    @Test func aReaderStopsAtTheRequestedOffset() async throws {
         let (count, idle) = try await offPool { () throws -> (Int, KafkaTopicReader.Outcome) in
             let broker = try MockBroker()
             for topic in Self.topics { try broker.createTopic(topic, partitions: 1) }

@@ -148,7 +148,7 @@ struct OffsetLedgerTests {
         #expect(ledger.pressure(on: two, nowNanos: 0) == .pause, "the bound itself holds for all")
     }
 
-    @Test func whatIsReadAtTheBoundOnBytesIsTold() throws {
+    @Test func recordsReadAtTheByteBoundAreReported() throws {
         let ledger = Ledger(OffsetLedger.Limits(records: 1 << 40, bytes: 100, minimumPauseNanos: 100))
         let three = TopicPartition(topic: 0, partition: 3)
         for partition in [one, two, three] { ledger.assign(partition) }
@@ -190,7 +190,7 @@ struct OffsetLedgerTests {
         #expect(ledger.pressure(on: one, nowNanos: 200) == .resume)
     }
 
-    @Test(arguments: [true, false]) func whatLiesBetweenTheCommittedOffsetAndTheFirstRecordIsCountedOnce(
+    @Test(arguments: [true, false]) func offsetsBeforeTheFirstRecordAreCountedOnce(
         isToldFirst: Bool
     ) throws {
         let ledger = Ledger()
@@ -220,7 +220,7 @@ struct OffsetLedgerTests {
 
     // MARK: - What is settled beyond the watermark
 
-    @Test func whatIsSettledBehindAnOpenRecordIsToldAndNotDoneAgain() throws {
+    @Test func recordsSettledBehindAnOpenOneAreNamedAndNotRepeated() throws {
         let ledger = Ledger()
         ledger.assign(one)
         #expect(ledger.progress(of: one) == nil)

@@ -47,7 +47,7 @@ struct ProducerTests {
         #expect(producer.pendingCount >= 10)
     }
 
-    @Test func whatCanNeverBeWrittenIsRefusedAtOnce() throws {
+    @Test func anUnwritableRecordIsRefusedAtOnce() throws {
         let producer = try KafkaProducer(
             KafkaConfiguration(brokers: "127.0.0.1:1", options: ["message.max.bytes": "1000"]))
         let topic = try #require(producer.topic("events"))

@@ -79,7 +79,7 @@ struct RoundTripTests {
         #expect(outcome.untouched == nil)
     }
 
-    @Test func withResetErrorANewGroupStandsStillAndSaysWhy() async throws {
+    @Test func withResetErrorANewGroupReadsNothingAndSaysWhy() async throws {
         struct Outcome { var told: Bool, seen: Int }
         let outcome = try await offPool { () throws -> Outcome in
             let broker = try MockBroker()
@@ -117,7 +117,7 @@ struct RoundTripTests {
         #expect(outcome.position == 30)
     }
 
-    @Test func aDeadClientIsToldOnce() async throws {
+    @Test func aDeadClientIsReportedOnce() async throws {
         struct Outcome { var told: Bool, fatals: [KafkaError] }
         let outcome = try await offPool { () throws -> Outcome in
             let member = try Member("127.0.0.1:1", group: "g", topics: ["events"])

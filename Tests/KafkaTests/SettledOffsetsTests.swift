@@ -39,7 +39,7 @@ struct SettledOffsetsTests {
         "carillon1:5:" + String(repeating: "/", count: 4000), "carillon1:5:" + String(repeating: "_", count: 4000),
         "carillon1:5:" + String(repeating: "A", count: 1_000_000),
     ])
-    func whatIsForeignOrBrokenIsIgnored(text: String) {
+    func foreignOrBrokenRecordsAreIgnored(text: String) {
         #expect(parse(text, committed: 5) == nil)
     }
 

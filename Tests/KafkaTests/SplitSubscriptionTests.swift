@@ -180,7 +180,7 @@ struct SplitSubscriptionTests {
         #expect(configuration.member("1").options == ["group.instance.id": ""])
     }
 
-    @Test func whatWasThereAtTheAssignmentIsKnownToBeRead() async throws {
+    @Test func recordsPresentAtTheAssignmentAreKnownToBeRead() async throws {
         struct Outcome {
             var steps: [String] = []
             var before: [TopicPartition: Int64]?

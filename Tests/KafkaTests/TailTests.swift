@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: [(nil, 10, 2, 8), (4, 10, 2, 6), (10, 10, 0, 0), (1, 10, 4, 6), (12, 10, 0, 0)])
-    func lagIsWhatStandsBehindTheCommittedOffset(committed: Int64?, end: Int64, start: Int64, records: Int64) {
+    func lagCountsRecordsBehindTheCommittedOffset(committed: Int64?, end: Int64, start: Int64, records: Int64) {
         let partition = KafkaGroupLag.Partition(
             topic: "t", partition: 0, committed: committed, end: end, start: start)
         #expect(partition.records == records)

@@ -144,7 +144,7 @@ import Testing
         #expect(try PayloadWorld.tree(message)["aps"]?["badge"] == nil)
     }
 
-    @Test func theSendersAlertStandsAsGiven() throws {
+    @Test func theSendersAlertIsUnchanged() throws {
         func given(_ alert: JSONValue) -> Message {
             PayloadWorld.message {
                 $0.push.force.content = "wake up"

@@ -33,7 +33,7 @@ import Testing
     }
 
     /// Hidden details, and what shows nothing or tells of several senders; nor may the sender put one there.
-    @Test func nothingIsToldThatMayNotBeShown() throws {
+    @Test func hiddenSilentAndCallPushesNameNoSender() throws {
         #expect(try Self.tree(PayloadVariant(language: "en", isHidden: true))["im"] == nil)
         #expect(try Self.tree { $0.push.silent = true }["im"] == nil)
         #expect(try Self.tree { $0.push.voip = true }["im"] == nil)

@@ -39,7 +39,7 @@ import Testing
                 """)
     }
 
-    @Test func whatThePushSaysItselfWinsOverWhatIsLiftedOut() throws {
+    @Test func fieldsOfThePushWinOverLiftedOnes() throws {
         let message = PayloadWorld.message {
             $0.push.sound = "own.caf"
             $0.push.title = "Own"
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(arguments: [PayloadProfile.nim, .rc, .wps, .raw])
-    func anImageIsShownOnlyBesideAnAlertThatIsSeen(_ profile: PayloadProfile) throws {
+    func anImageIsShownOnlyWithAVisibleAlert(_ profile: PayloadProfile) throws {
         func tree(_ variant: PayloadVariant = PayloadWorld.english, _ change: (inout Message) -> Void = { _ in }) throws
             -> JSONTree
         {

@@ -119,13 +119,13 @@ import Testing
         String(repeating: "x", count: 65), "a\r\nb: c", "a\u{0}b", " a", "a ", "ü", "\u{7f}",
         String(repeating: "汉", count: 22),
     ])
-    func whatIsUnfitForAHeaderIsHashed(text: String) {
+    func aValueUnfitForAHeaderIsHashed(text: String) {
         let id = Self.chosen(PayloadWorld.message { $0.push.collapseID = text })
         #expect(id == SHA256.hex(Array(text.utf8)))
     }
 
     @Test(arguments: ["a", "a b", String(repeating: "x", count: 64), "~!@"])
-    func whatFitsIsLeftAlone(text: String) {
+    func aFittingTextIsUnchanged(text: String) {
         #expect(Self.chosen(PayloadWorld.message { $0.push.collapseID = text }) == text)
     }
 }

@@ -24,7 +24,7 @@ import Testing
         return try #require(try JSONTree(parsing: bytes)["aps"]?["alert"])
     }
 
-    @Test func theNumberStandsInTheReceiversPluralForm() throws {
+    @Test func theNumberHasTheReceiversPluralForm() throws {
         let message = PayloadWorld.message { $0.conversation.type = .group }
         for (count, language, text) in [
             (3, "en", "3 messages"), (21, "ru", "21 сообщение"), (3, "ru", "3 сообщения"), (7, "fr", "7 messages"),

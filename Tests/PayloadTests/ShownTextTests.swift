@@ -32,7 +32,7 @@ import Testing
         #expect(Self.shown { $0.push.silent = true } == [nil, nil])
     }
 
-    @Test func whoHidesDetailsReadsTheGenericText() {
+    @Test func usersWhoHideDetailsReadTheGenericText() {
         let hidden = PayloadVariant(language: "en", isHidden: true)
         let keyed = PayloadVariant(language: "en", isHidden: true, contentKey: "work")
         func secret(_ message: inout Message) {
@@ -43,7 +43,7 @@ import Testing
         #expect(Self.shown(keyed, secret) == [nil, "Work is calling"])
     }
 
-    @Test func theSendersOwnAlertStandsAsGiven() {
+    @Test func theSendersOwnAlertIsUnchanged() {
         #expect(
             Self.shown {
                 $0.push.title = "Title"

@@ -52,7 +52,7 @@ import Testing
 
     /// The size with this device's badge, pid and receiver id decides, to the byte.
     @Test(arguments: Border.all)
-    func whatFitsIsNeitherCutNorRefusedAndTheRestIsCutToTheLimit(_ border: Border) throws {
+    func fittingTextsAreUnchangedAndOthersAreCutToTheLimit(_ border: Border) throws {
         let limit = PayloadTemplate.limit(voip: border.isVoIP)
         func render(_ count: Int) throws -> [UInt8] {
             let message = PayloadWorld.message {
@@ -117,7 +117,7 @@ import Testing
 
     /// The rest of the payload leaves room for so much of the body; a body that needs no cut may be as short as it likes.
     @Test(arguments: [PayloadProfile.nim, .rc])
-    func aShortBodyBesideManyKeysIsRefusedOnlyWhereNothingOfItFits(_ profile: PayloadProfile) throws {
+    func aShortBodyNextToManyKeysIsRefusedOnlyIfNothingOfItFits(_ profile: PayloadProfile) throws {
         func render(_ count: Int, body: String) throws -> [UInt8]? {
             let message = PayloadWorld.message {
                 $0.push.prefix = false
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func whatTheBodyCannotMakeUpForIsTooLarge() {
+    @Test func aPayloadTooLargeWithoutItsBodyIsRefused() {
         let huge = String(repeating: "z", count: 5000)
         #expect(PayloadWorld.template(PayloadWorld.message { $0.push.title = huge }) == nil)
         #expect(

@@ -116,7 +116,7 @@ import Testing
             try Self.order(["name": "{no}", "no": "{name}"]) == "Order {name}|Anna: {no}, your order {name} left .")
     }
 
-    @Test func whatIsFilledInIsCutToTheLimits() throws {
+    @Test func filledInValuesAreCutToTheLimits() throws {
         let long = String(repeating: "汉", count: 500)
         let text = try Self.order(["name": long, "no": long, "place": long]) { $0.push.prefix = false }
         #expect(text == "Order " + long.prefix(93) + "…|" + long.prefix(499) + "…")

@@ -64,7 +64,7 @@ import Testing
         #expect(FolderEntry.all(in: folder.file("missing")) == nil)
     }
 
-    @Test func aFinishedProcessTellsItsOutputCodeAndTime() throws {
+    @Test func anEndedProcessReportsOutputExitCodeAndTime() throws {
         let process = try FinishedProcess.run("sh", ["-c", "echo out; echo err >&2; exit 3"])
         #expect(process.exitCode == 3)
         #expect(process.output == "out\nerr\n")

@@ -14,7 +14,7 @@ import Testing
         #expect(value([counted("a", seq: 4, at: 1), counted("b", seq: 5, at: 2), read("c", toSeq: 4, at: 6)]) == 1)
     }
 
-    @Test func whatCannotBeComparedStaysUnread() {
+    @Test func anUncomparableMessageStaysUnread() {
         #expect(value([counted("a", at: 1), read("c", toSeq: 99, at: 6)]) == 1)
     }
 
@@ -54,7 +54,7 @@ import Testing
         #expect(value([.report(value: .max, clientMs: 5), counted("a", at: 6)]) == .max)
     }
 
-    @Test func whatWentOfTheReportNeverHidesWhatCameAfter() {
+    @Test func readsOfReportedMessagesNeverHideLaterOnes() {
         let facts = [counted("a", at: 1), Fact.report(value: 0, clientMs: 5), counted("b", in: "d", at: 6)]
         #expect(value(facts + [read("c", toMs: 1, at: 7)]) == 1)
         #expect(value(facts + [revoke("a", at: 7)]) == 1)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func zeroIsLeftOutBesideAnAlertAndSentAlone() {
+    @Test func badgeZeroIsOmittedWithAnAlertAndSentAlone() {
         #expect(BadgeRule.besideAlert(0, cap: 0) == nil)
         #expect(BadgeRule.besideAlert(3, cap: 0) == 3)
         #expect(BadgeRule.besideAlert(300, cap: 99) == 99)

@@ -22,7 +22,7 @@ import Testing
         #expect(Self.decide(.update, startedMs: nil, isEnded: true, now: 10) == "activity_over")
     }
 
-    @Test func withoutAKnownStartTheOldestBindStands() {
+    @Test func withoutAKnownStartTheOldestBindCounts() {
         #expect(Self.decide(.update, startedMs: nil, now: 8 * Self.hourMs + 4) == "phone")
         #expect(Self.decide(.update, startedMs: nil, now: 8 * Self.hourMs + 5) == "activity_over")
     }

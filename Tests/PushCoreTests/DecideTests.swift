@@ -141,7 +141,7 @@ import Testing
         #expect(connections.count == quiet.count)
     }
 
-    @Test func whereTheClientCountsNoNumberStandsBesideAnAlert() {
+    @Test func anAlertHasNoBadgeIfTheClientCounts() {
         var policy = AppPolicy(id: "im", topic: "t")
         policy.badgeCap = 5
         #expect(BadgeRule.besideAlert(7, policy) == 5 && BadgeRule.besideAlert(0, policy) == nil)

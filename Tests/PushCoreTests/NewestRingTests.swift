@@ -9,7 +9,7 @@ import Testing
         #expect(ring.count == 3)
     }
 
-    @Test func anEmptiedOneBeginsAnew() {
+    @Test func anEmptiedReaderStartsAgain() {
         var ring = NewestRing<Int>(capacity: 2)
         for number in 1...3 { ring.append(number) }
         ring.removeAll()

@@ -72,7 +72,7 @@ import Testing
         #expect(other == .remove, "five of 29 are no spike")
     }
 
-    @Test func whatIsOlderThanTheWindowCountsNoMore() {
+    @Test func samplesOlderThanTheWindowDoNotCount() {
         var brake = RemovalBrake(Self.limits)
         for step in 0..<40 as Range<Int64> {
             // One in 300 ms: never more than four in a second.
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func aClockThatStandsAnywhereIsTaken() {
+    @Test func anyClockValueIsAccepted() {
         for now in [Int64.min, -1, 0, Int64.max - 700_000] as [Int64] {
             var brake = RemovalBrake()
             brake.answered(nowMs: now)

@@ -17,7 +17,7 @@ import Testing
             ("bad_event: cut at $x at $.a, byte 1", "cut at $x", "$.a"), ("bad_event: why", "why", nil),
             ("other", "other", nil), ("", "", nil),
         ] as [(String, String, String?)])
-    func theCauseAndItsPlaceAreToldApart(error: String, cause: String, path: String?) {
+    func theCauseAndItsPlaceAreDistinguished(error: String, cause: String, path: String?) {
         #expect(Self.note(error).cause == cause && Self.note(error).path == path)
     }
 
@@ -55,7 +55,7 @@ import Testing
         #expect(choice.takes(note, app: "late", rule: "missing") == takes)
     }
 
-    @Test func whatCannotBeToldIsNobodys() {
+    @Test func aRecordWithoutAppMatchesNoChoice() {
         #expect(!DeadLetterChoice(app: "im").takes(Self.note("x"), app: nil, rule: nil))
         #expect(!DeadLetterChoice(topic: "t").takes(Self.note("x"), app: nil, rule: nil))
     }

@@ -257,7 +257,7 @@ import Testing
             { $0.exponent = -1 }, { $0.exponent = .nan }, { $0.flapping = 1.1 }, { $0.durationMs = 0 },
             { $0.startMs = 0 }, { $0.readStorms = -1 },
         ] as [@Sendable (inout WorldSettings) -> Void])
-    func whatMakesNoWorldIsTold(change: @Sendable (inout WorldSettings) -> Void) {
+    func impossibleSettingsOfAWorldAreReported(change: @Sendable (inout WorldSettings) -> Void) {
         var settings = Self.settings()
         #expect(settings.fault == nil)
         change(&settings)

@@ -39,7 +39,7 @@ import Testing
         #expect(!judge.isSilent(Self.event, uid: "bob") && judge.writtenMs(Self.event) == 1000)
     }
 
-    @Test func whoHasNoFinalOutcomeIsSilent() {
+    @Test func devicesWithoutAFinalOutcomeAreSilent() {
         let judge = Self.judge([Self.event], [Self.record("bob", "parked")])
         #expect(judge.silent == 2 && judge.outcomes.isEmpty)
         #expect(judge.isSilent(Self.event, uid: "bob") && !judge.isSilent(Self.event, uid: "ann"))
@@ -78,7 +78,7 @@ import Testing
         #expect(judge.contradictions == 0 && judge.outcomes == ["accepted ok": 1])
     }
 
-    @Test func whatIsWrittenAgainIsARepeatWithinTheFile() {
+    @Test func recordsWrittenAgainAreRepeatsWithinTheFile() {
         let judge = Self.judge([Self.event, Self.event], [Self.record("bob"), Self.record("eve")])
         #expect(judge.expected == 2 && judge.repeatedInFile == 2 && judge.silent == 0)
     }
@@ -91,7 +91,7 @@ import Testing
         #expect(judge.outcomes == ["accepted ok": 1])
     }
 
-    @Test func latenciesAreToldPerLaneWhereRecordsNameOne() {
+    @Test func latenciesAreReportedPerLaneIfRecordsNameOne() {
         let judge = Self.judge([Self.event], [Self.record("bob", more: #","lane":"urgent""#), Self.record("eve")])
         #expect(judge.lanes.mapValues(\.count) == ["urgent": 1])
     }

@@ -39,7 +39,7 @@ import Testing
         #expect(ReplayPace(.rate(5)).newestAfterMs(recordedMs: spanMs) == 0)
     }
 
-    @Test func aSpreadTellsPercentilesWithinAnEighth() {
+    @Test func aSpreadReportsPercentilesWithinAnEighth() {
         var spread = LatencySpread()
         #expect(spread.percentile(0.5) == nil)
         for ms in 1...1000 { spread.add(Int64(ms)) }

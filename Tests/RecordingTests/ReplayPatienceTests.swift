@@ -15,7 +15,7 @@ import Testing
         #expect(answers(steps) == [false, false, false, true])
     }
 
-    @Test func aLookThatTakesLongerThanTheWaitIsNoStandstill() {
+    @Test func aLookLongerThanTheWaitIsNoStandstill() {
         let steps: [(UInt64, Int, Int)] = [(0, 1, 5), (12, 1, 5), (24, 2, 5), (36, 3, 9), (60, 4, 9), (61, 5, 9)]
         #expect(answers(steps) == [false, false, false, false, false, true])
     }

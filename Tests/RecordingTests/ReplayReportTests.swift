@@ -51,7 +51,7 @@ import Testing
         #expect(json["well"]?.bool == isWell && json["written"]?.int == 4 && json["worker"]?["wanted"]?.int == 4)
     }
 
-    @Test func whatIsNotWrittenOrStoppedIsNotWell() {
+    @Test func unwrittenOrStoppedWorkIsNotHealthy() {
         var report = Self.report()
         report.failures = ["_MSG_TIMED_OUT": 2]
         #expect(!report.isWell && ReplayVerdict.sentence(report).contains("2 records were not written"))

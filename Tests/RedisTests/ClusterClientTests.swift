@@ -249,7 +249,7 @@ struct ClusterClientTests {
         await stranger.end()
     }
 
-    @Test func whatIsNoClusterIsRefusedByName() async throws {
+    @Test func aServerThatIsNoClusterIsRefusedByName() async throws {
         let server = try RedisServer()
         let world = try ClusterWorld()
         try await world.start([server.url])
@@ -261,7 +261,7 @@ struct ClusterClientTests {
         await world.end()
     }
 
-    @Test func aUserWhoMayNotAskForTheMapIsToldSo() async throws {
+    @Test func aUserWithoutTheRightToTheMapIsReported() async throws {
         let cluster = try await RedisCluster(hasReplicas: false)
         for node in cluster.nodes { _ = try node.command("ACL SETUSER w on >pw ~* +@all -cluster|slots") }
         let world = try ClusterWorld()

@@ -92,7 +92,7 @@ struct FakeRedisTests {
         }
     }
 
-    @Test func whatNeverLeftWholeIsToldAsUnsent() async throws {
+    @Test func aCommandThatNeverLeftWholeIsReportedAsUnsent() async throws {
         let stage = try TestLoop("fake")
         let port = try await stage.run { stage in
             let server = try FakeRedis(loop: stage.loop, answer: [], closes: true)
@@ -158,7 +158,7 @@ struct FakeRedisTests {
             ("redis_version:7.0.0", "-NOPERM no", "may run no scripts"), ("", "-LOADING x", "LOADING x"),
             ("", "-NOAUTH x", "NOAUTH x"),
         ] as [(String, String, String?)])
-    func aServerIsTakenByWhatItTells(info: String, script: String, expected: String?) async throws {
+    func aServerIsAcceptedByItsInfo(info: String, script: String, expected: String?) async throws {
         let stage = try TestLoop("fake")
         let greeting = "$\(info.utf8.count)\r\n\(info)\r\n-ERR cluster support disabled\r\n\(script)\r\n"
         let port = try await stage.run { stage in

@@ -50,8 +50,7 @@ struct PipelineTests {
             (100, 99, false, .connectionLost(wasSent: false)),
             (100, 100, false, .connectionLost(wasSent: true)), (100, 100, true, .timeout),
         ] as [(UInt64, UInt64, Bool, RedisFault.Code)])
-    func aCommandWhoseLastByteStayedHereWasNotSent(end: UInt64, flushed: UInt64, timedOut: Bool, code: RedisFault.Code)
-    {
+    func aCommandWithAnUnsentLastByteWasNotSent(end: UInt64, flushed: UInt64, timedOut: Bool, code: RedisFault.Code) {
         let lost = entry(1, deadline: 10, end: end)
         #expect(Pipeline.lossCode(of: lost, flushedOffset: flushed, nowNanos: 10, timedOut: timedOut) == code)
     }

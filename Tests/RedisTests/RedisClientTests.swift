@@ -146,7 +146,7 @@ struct RedisClientTests {
         await world.end()
     }
 
-    @Test func aServerThatIsTooLateLosesItsConnectionAndEveryTagIsTold() async throws {
+    @Test func aLateServerLosesItsConnectionAndEveryTagFails() async throws {
         let server = try RedisServer(arguments: ["--enable-debug-command", "local"])
         let world = try RedisWorld()
         var limits = RedisWorld.quick
@@ -259,7 +259,7 @@ struct RedisClientTests {
         server.stop()
     }
 
-    @Test func aKilledServersTagsAreEachToldOnceAndItsSuccessorIsFound() async throws {
+    @Test func aKilledServerFailsEachTagOnceAndItsSuccessorIsFound() async throws {
         let port = try Ports.free()
         let arguments = [
             "--port", String(port), "--bind", "127.0.0.1", "--save", "", "--enable-debug-command", "local",
@@ -296,7 +296,7 @@ struct RedisClientTests {
         second.stop()
     }
 
-    @Test func closingTellsEveryWaitingTagAndThenNothing() async throws {
+    @Test func closingFailsEveryWaitingTagOnce() async throws {
         let server = try RedisServer()
         let world = try RedisWorld()
         try await world.connect(server.url)

@@ -10,7 +10,7 @@ import Testing
         String(decoding: registry.exposition(), as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    @Test func everyFaultStandsAtZeroFromTheStart() {
+    @Test func everyFaultCounterIsZeroFromTheStart() {
         let registry = MetricsRegistry()
         let metrics = RedisMetrics(registry)
         let lines = Self.lines(registry)
@@ -35,7 +35,7 @@ import Testing
     }
 
     /// Rules and dashboard are checked against this list.
-    @Test func whatANodeExportsIsWhatTheListSays() throws {
+    @Test func aNodesMetricsMatchTheList() throws {
         let registry = MetricsRegistry()
         let metrics = RedisMetrics(registry, node: "a:1")
         metrics.count(.timeout)

@@ -124,7 +124,7 @@ struct ReplyReaderTests {
         return held
     }
 
-    @Test func whatIsPassedOverCostsNoMemoryHoweverLongItIs() throws {
+    @Test func skippedValuesOfAnyLengthCostNoMemory() throws {
         for make in [Self.bulk, Self.elements] {
             let (few, many) = (try held(make(200_000)), try held(make(800_000)))
             #expect(few == many && many < 300_000, "\(few) and \(many) bytes")
@@ -207,14 +207,14 @@ struct ReplyReaderTests {
         "MOVED 1 h:1", "ASK 1 h:1", "CLUSTERDOWN x", "TRYAGAIN x", "LOADING x", "MASTERDOWN x", "BUSY x", "NOAUTH x",
         "NOPERM x", "ERR upstream failure", "SOMETHING new", "",
     ])
-    func whatTheServerLacksIsNoKeysFault(text: String) {
+    func aServersFaultIsNoFaultOfAKey(text: String) {
         let fault = Array(text.utf8).withUnsafeBytes { RedisFault(errorReply: $0) }
         #expect(fault.scope == .server && !fault.isLasting && !fault.refusesWrite)
         let own = fault.code.hint.map { "\(fault.code.name): \($0)" } ?? fault.code.name
         #expect(fault.publicText == own, "the server's text may quote a key")
     }
 
-    @Test func aMissingRightIsToldWithWhatToDo() {
+    @Test func aMissingRightIsReportedWithItsCure() {
         let fault = Array("NOPERM User bob has no permissions to access the 'c:secret' key".utf8)
             .withUnsafeBytes { RedisFault(errorReply: $0) }
         #expect(fault.publicText.contains("carillon check") && !fault.publicText.contains("secret"))

@@ -36,7 +36,7 @@ struct SentinelTests {
         await world.end()
     }
 
-    @Test func aMasterThatNoSentinelKnowsIsToldSo() async throws {
+    @Test func aMasterUnknownToAllSentinelsIsReported() async throws {
         let group = try await SentinelGroup()
         let world = try RedisWorld()
         try await world.start(Self.sentinels(group.ports, name: "other"), limits: Self.quick)
@@ -45,7 +45,7 @@ struct SentinelTests {
         await world.end()
     }
 
-    @Test func aServerThatIsNoSentinelIsToldSo() async throws {
+    @Test func aServerThatIsNotASentinelIsReported() async throws {
         let server = try RedisServer()
         let world = try RedisWorld()
         try await world.start(Self.sentinels([server.port]), limits: Self.quick)

@@ -96,7 +96,7 @@ struct SlotMapTests {
         "*1\r\n*3\r\n:0\r\n:1\r\n$1\r\nh\r\n", "*1\r\n*2\r\n:0\r\n:1\r\n", "*1\r\n*3\r\n:0\r\n:1\r\n*1\r\n$1\r\nh\r\n",
         "*1\r\n*3\r\n$1\r\n0\r\n:1\r\n*2\r\n$1\r\nh\r\n:1\r\n", "*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n:7\r\n:1\r\n",
     ])
-    func whatIsNoMapIsRefusedWhole(resp: String) throws {
+    func anInvalidMapIsRefused(resp: String) throws {
         #expect(try Self.map(resp) == nil)
     }
 
@@ -107,7 +107,7 @@ struct SlotMapTests {
             try Self.map("*\(ranges.count - 1)\r\n" + ranges.dropLast().joined())?.masters.count == SlotMap.mastersMax)
     }
 
-    @Test func whatStaysOnThisMachineInClearTextDoesNotLeaveItByAnothersWord() throws {
+    @Test func clearTextForThisMachineIsNotRedirectedElsewhere() throws {
         let here = try RedisEndpoint(url: "redis://127.0.0.1:7000")
         let safe = try RedisEndpoint(url: "rediss://localhost:7000")
         let far = try RedisEndpoint(url: "redis://10.0.0.1:7000")
@@ -144,11 +144,11 @@ struct SlotMapTests {
         "MOVED 1 h:0",
         "MOVED 1 h:65536", "MOVED 1 h:18446744073709551617", "ASKED 1 h:1", "moved 1 h:1", "MOVED 1 h\u{0}:1",
     ])
-    func whatIsNoRedirectLeadsNowhere(text: String) {
+    func anotherErrorIsNoRedirect(text: String) {
         #expect(Self.redirect(text) == nil)
     }
 
-    @Test func aRedirectedCommandGoesOnWaitsOrIsTold() {
+    @Test func aRedirectedCommandContinuesWaitsOrFails() {
         var head = CommandHead(slot: 7, order: .free, sequence: 1, startNanos: 1000)
         func step(_ code: RedisFault.Code, _ text: String = "", now: UInt64 = 1000) -> RedirectRule.Step {
             RedirectRule.step(code, Self.redirect(text), head, nowNanos: now, limitNanos: 500)
@@ -204,7 +204,7 @@ struct SlotMapTests {
         #expect(held.release(1).count == 1 && held.isEmpty)
     }
 
-    @Test func whatWaitsTooLongIsTakenOutInItsOrder() {
+    @Test func overdueWorkIsTakenOutInOrder() {
         var held = HeldSlots()
         held.hold(Self.command(2, slot: 1, startNanos: 5), untilNanos: 50, because: RedisFault(.tryAgain))
         held.hold(Self.command(1, slot: 2, startNanos: 1), untilNanos: 50, because: RedisFault(.moved))

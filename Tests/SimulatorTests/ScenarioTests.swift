@@ -77,7 +77,7 @@ import Testing
         #expect(scenario.settings.map(\.afterMs) == [1000, 2000])
     }
 
-    @Test func everyProblemOfAFileIsToldWithItsPlace() {
+    @Test func everyProblemOfAFileIsReportedWithItsPlace() {
         let text = """
             {"sede": 1, "rules": [
               {"match": {"share": 2, "push_type": "loud"}, "answer": {"status": 20}},
@@ -108,13 +108,13 @@ import Testing
                 "rules[0].fault.reason: "
             ),
         ])
-    func whatTheSimulatorCannotDoIsAProblemOfOneLine(text: String, beginning: String) throws {
+    func anUnsupportedScenarioIsReportedInOneLine(text: String, beginning: String) throws {
         let fault = #expect(throws: ScenarioFault.self) { try Self.read(text) }
         let problems = try #require(fault?.problems)
         #expect(problems.count == 1 && problems.allSatisfy { $0.hasPrefix(beginning) }, "\(problems)")
     }
 
-    @Test func ofManyProblemsAHundredAreTold() throws {
+    @Test func atMostAHundredProblemsAreReported() throws {
         let rules = [String](repeating: "0", count: 5000).joined(separator: ",")
         let fault = #expect(throws: ScenarioFault.self) { try Self.read("{\"rules\": [\(rules)]}") }
         #expect(fault?.problems.count == 101)

@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func onlyTheDevelopmentServerTellsAUniqueIdentifier() async throws {
+    @Test func onlyTheDevelopmentServerSendsAUniqueIdentifier() async throws {
         for isDevelopment in [false, true] {
             try await withSimulator(Self.open { $0.isDevelopment = isDevelopment }) { _, client, _ in
                 let accepted = await client.send(TestRequest())

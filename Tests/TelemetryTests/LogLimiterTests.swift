@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Log limiter")
 struct LogLimiterTests {
-    @Test func oneLinePerCauseAndIntervalAndTheNextTellsHowManyWereNot() {
+    @Test func oneLinePerCauseAndIntervalAndTheNextCountsTheOmitted() {
         var limiter = LogLimiter<Int>(intervalNanos: 10)
         #expect(limiter.admit(1, nowNanos: 100) == 0)
         #expect(limiter.admit(1, nowNanos: 100) == nil)
@@ -31,7 +31,7 @@ struct LogLimiterTests {
         #expect(limiter.admit(1, nowNanos: 2) == nil)
     }
 
-    @Test func whatForgottenCausesHadToTellGoesWithTheLineInTheirPlace() {
+    @Test func countsOfForgottenCausesGoIntoTheReplacingLine() {
         var limiter = LogLimiter<Int>(intervalNanos: 10, keysMax: 2)
         _ = limiter.admit(1, nowNanos: 0)
         _ = limiter.admit(1, nowNanos: 1)

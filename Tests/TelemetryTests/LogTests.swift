@@ -123,7 +123,7 @@ struct LogTests {
         #expect(lines.filter { !$0.hasPrefix("{") || !$0.hasSuffix("}") }.count <= 1)
     }
 
-    @Test func aRegularFileIsAppendedToWhereItsDescriptorStands() throws {
+    @Test func aRegularFileIsAppendedAtItsDescriptorsPosition() throws {
         let file = try #require(tmpfile())
         defer { fclose(file) }
         let fd = fileno(file)

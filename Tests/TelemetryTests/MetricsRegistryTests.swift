@@ -116,7 +116,7 @@ struct MetricsRegistryTests {
         #expect(lines(MetricsRegistry(), "process_").count == 21)
     }
 
-    @Test func aFamilyIsToldAloneAndItsCountersAreAddedUp() {
+    @Test func aMetricFamilyIsWrittenOnceWithSummedCounters() {
         let registry = MetricsRegistry()
         registry.counter("one_total", help: "", labels: [("app", "a"), ("result", "ok")]).add(3)
         registry.counter("one_total", help: "", labels: [("app", "b"), ("result", "ok")], scale: 0.5).add(4)

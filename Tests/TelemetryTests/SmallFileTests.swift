@@ -14,7 +14,7 @@ struct SmallFileTests {
         #expect(SmallFile.read(path, limit: 39_999) == .unreadable("longer than 39999 bytes"))
     }
 
-    @Test func whatCannotBeReadIsToldWithItsReason() throws {
+    @Test func unreadableInputIsReportedWithItsReason() throws {
         let folder = try TemporaryFolder()
         #expect(SmallFile.read(folder.file("none")) == .unreadable("No such file or directory"))
         #expect(SmallFile.read(folder.path) == .unreadable("Is a directory"))

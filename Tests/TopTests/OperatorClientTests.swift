@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoWorkerIsAwayWithItsReason() async throws {
+    @Test func aServerThatIsNoWorkerIsDownWithAReason() async throws {
         try await Self.serving(statusz: HTTPResponse(text: "<html>")) { address async throws in
             #expect(Self.why(try #require(OperatorClient(address)).look()).contains("not JSON"))
         }

@@ -87,7 +87,7 @@ enum Looks {
         #expect(Self.view(now).consumedRate == nil && Self.view(now).intervalSeconds == nil)
     }
 
-    @Test func whatHoldsBackIsAShareOfTheShardsTime() throws {
+    @Test func backpressureIsAShareOfTheShardsTime() throws {
         func page(_ redis: Double, _ window: Double) -> String {
             """
             process_start_time_seconds 1
@@ -104,7 +104,7 @@ enum Looks {
         #expect(abs(view.limits[0].share - 0.375) < 1e-9 && abs(view.limits[1].share - 0.025) < 1e-9)
     }
 
-    @Test func theLagIsToldByTopicOrAsAWhole() throws {
+    @Test func theLagIsReportedByTopicOrAsAWhole() throws {
         let old = Self.view([try Looks.look("a", at: 1, "carillon_kafka_lag_records 7")])
         #expect(old.lags == [FleetView.Lag(topic: nil, records: 7)])
         let page = """
@@ -180,7 +180,7 @@ enum Looks {
         #expect(client.daysLeft == 1 && !client.isPaused && client.isReplacementRefused && client.isTroubled)
     }
 
-    @Test func partitionsThatAreBehindAreToldTheSlowestFirst() throws {
+    @Test func laggingPartitionsAreListedSlowestFirst() throws {
         func status(_ partitions: String) -> String { #"{"ready":true,"shards":[{"partitions":[\#(partitions)]}]}"# }
         let one = status(
             #"{"topic":"t","partition":1,"unsettled":0,"lag":0,"paused":false},"#
@@ -196,7 +196,7 @@ enum Looks {
         #expect(text.contains("t[3] 40 s old paused   t[2] 9 behind 500 ms old   t[4] 900 behind"), "\(text)")
     }
 
-    @Test func redisNodesAreToldOnceThoseInTroubleFirstWithTheirRates() throws {
+    @Test func redisNodesAreListedOnceWithRatesTroubledOnesFirst() throws {
         func page(_ moved: Int, _ timeouts: Int) -> String {
             """
             process_start_time_seconds 1

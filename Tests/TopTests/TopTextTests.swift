@@ -35,7 +35,7 @@ import Testing
         #expect(!text.contains("\u{1b}[2J") && !text.contains("\u{1b}[31m"))
     }
 
-    @Test func whatIsDownOrNotKnownIsNotCalledNothing() throws {
+    @Test func downOrUnknownIsNotShownAsZero() throws {
         let page = """
             process_start_time_seconds 1
             carillon_kafka_assigned_partitions 0

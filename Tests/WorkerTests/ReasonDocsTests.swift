@@ -33,7 +33,7 @@ struct ReasonDocsTests {
         ("Exit codes", ExitCode.allCases.map { String($0.rawValue) }),
     ]
 
-    @Test(arguments: rows) func everyReasonStandsInTheDocumentOnce(section: String, reasons: [String]) throws {
+    @Test(arguments: rows) func everyReasonIsDocumentedOnce(section: String, reasons: [String]) throws {
         let names = try Self.names(section)
         #expect(names.sorted() == reasons.sorted())
     }

@@ -164,7 +164,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
             Panel(
                 "Duplicates and merged alerts",
                 [
-                    (f"sum(rate(carillon_duplicates_suppressed_total{{{OF}}}[{RATE}]))", "finished before"),
+                    (f"sum(rate(carillon_duplicates_suppressed_total{{{OF}}}[{RATE}]))", "ended before"),
                     (rate("carillon_coalesced_total", "app"), "{{app}} included in a later push"),
                 ],
                 "ops",

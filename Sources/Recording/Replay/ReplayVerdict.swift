@@ -20,7 +20,7 @@ public enum ReplayVerdict {
                     ? "everything is settled, nothing is lost, nothing is doubled" : "everything is written")
         }
         if worker.areAllRepeats {
-            parts.append("all recipients are repeats: they were finished before (--fresh-ids makes them new)")
+            parts.append("all recipients are repeats: they had ended before (--fresh-ids makes them new)")
         } else if worker.repeats + worker.repeatedInFile > 0 {
             parts.append("\(worker.repeats + worker.repeatedInFile) recipients are repeats")
         }

@@ -244,8 +244,8 @@ extension ClaimReply {
         case .fresh: outcome = isRevoked ? "new, known as revoked" : "new"
         case .resume:
             let done = acceptedDevices
-            outcome = "unfinished, resumes" + (done.isEmpty ? "" : "; done before: \(done.joined(separator: " "))")
-        case .ended: outcome = "finished before: nothing more"
+            outcome = "not ended, resumes" + (done.isEmpty ? "" : "; done before: \(done.joined(separator: " "))")
+        case .ended: outcome = "ended before: nothing more"
         }
         return Explanation.Step(
             5, "duplicate", input: "\(subject.kind.word) \(subject.id)", outcome: outcome, passes: state != .ended)

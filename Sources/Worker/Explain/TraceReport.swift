@@ -42,7 +42,7 @@ extension StateReader {
             return "\(nothing) yet: it is in progress (waiting for an ack, a hold, a window or a retry), "
                 + "or its worker died and it will be resumed"
         case .ended?:
-            return "\(nothing), but it was finished: its trace was not kept"
+            return "\(nothing), but it has ended: its trace was not kept"
         case .revokedOnly?:
             return "\(nothing): only its revoke has arrived, not the message itself"
         case nil:

@@ -35,7 +35,7 @@ struct CheckKafkaTests {
             .map { ($0["place"]?.string ?? "", $0["text"]?.string ?? "") }
     }
 
-    @Test func aNameWithoutAnAddressIsToldWithIt() async throws {
+    @Test func aNameWithoutAnAddressIsReported() async throws {
         let fails = Self.fails(try await Self.check(brokers: "no-such-broker.invalid:9092"))
         #expect(fails.map(\.place) == ["no-such-broker.invalid:9092"])
         let text = fails.first?.text ?? ""
@@ -43,7 +43,7 @@ struct CheckKafkaTests {
         #expect(text.contains("DNS") && text.contains("kafka.brokers"), "the cure")
     }
 
-    @Test func aClosedPortIsToldWithIt() async throws {
+    @Test func aClosedPortIsReportedWithItsNumber() async throws {
         let port = try Ports.free()
         let fails = Self.fails(try await Self.check(brokers: "127.0.0.1:\(port)"))
         #expect(fails.map(\.place) == ["127.0.0.1:\(port)"])
@@ -82,7 +82,7 @@ struct CheckKafkaTests {
         try await body(port, certificate)
     }
 
-    @Test func aCertificateThatSignsItselfIsToldWithItsCure() async throws {
+    @Test func aSelfSignedCertificateIsReportedWithItsCure() async throws {
         try await withTLS(for: "localhost") { port, _ in
             let findings = try await Self.check(brokers: "localhost:\(port)", ["security.protocol": "ssl"])
             let fails = Self.fails(findings)
@@ -93,7 +93,7 @@ struct CheckKafkaTests {
         }
     }
 
-    @Test func aCertificateForAnotherNameIsToldWithItsCure() async throws {
+    @Test func aCertificateForAnotherNameIsReportedWithItsCure() async throws {
         try await withTLS(for: "kafka.example") { port, certificate in
             let options = ["security.protocol": "ssl", "ssl.ca.location": certificate]
             let fails = Self.fails(try await Self.check(brokers: "localhost:\(port)", options))
@@ -108,7 +108,7 @@ struct CheckKafkaTests {
         ("PLAIN", "Authentication failed: Invalid username or password"),
         ("SCRAM-SHA-512", "broker's supported mechanisms: SCRAM-SHA-512"),
     ])
-    func aLoginThatIsRefusedIsToldInTheBrokersWords(_ mechanism: String, _ words: String) async throws {
+    func aRefusedLoginIsReportedInTheBrokersWords(_ mechanism: String, _ words: String) async throws {
         let stage = try TestLoop("sasl")
         let port = try await stage.run { stage in
             let listener = try SASLListener(loop: stage.loop, mechanism: mechanism)
@@ -152,7 +152,7 @@ struct CheckKafkaTests {
         await world.close()
     }
 
-    @Test func aRightThatIsMissingIsToldWithWhatLacksIt() async throws {
+    @Test func aMissingRightIsReportedWithItsTopicOrGroup() async throws {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         let refusals = [Int32](repeating: Self.topicDenied, count: 200)

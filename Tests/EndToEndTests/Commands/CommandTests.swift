@@ -9,7 +9,7 @@ struct CommandTests {
         "run", "check", "explain", "trace", "send", "user", "record", "replay", "broker", "simulate", "top", "man",
     ]
 
-    @Test(arguments: names) func helpTellsEveryOption(_ name: String) throws {
+    @Test(arguments: names) func helpListsEveryOption(_ name: String) throws {
         let run = try CommandRun(name, "--help")
         #expect(run.code == 0 && run.output.contains("usage: carillon \(name)") && run.output.contains("exit codes"))
     }
@@ -24,7 +24,7 @@ struct CommandTests {
         (["check", "--ofline"], "unknown option --ofline (did you mean --offline?)"),
         (["tokens", "restor"], "(did you mean restore?)"),
     ])
-    func aWordThatIsNearAnotherIsToldWithIt(_ words: [String], _ told: String) throws {
+    func anUnknownWordIsReportedWithTheNearestKnownOne(_ words: [String], _ told: String) throws {
         let run = try CommandRun(words: words)
         #expect(run.code == 64 && run.errors.contains(told), "\(run.errors)")
     }

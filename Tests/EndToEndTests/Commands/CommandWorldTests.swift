@@ -42,7 +42,7 @@ struct CommandWorldTests {
         await world.close()
     }
 
-    @Test func aProbeTellsKeyTopicAndEnvironmentApart() async throws {
+    @Test func aProbeDistinguishesKeyTopicAndEnvironment() async throws {
         var settings = LocalCluster.Settings()
         var environment = ScenarioRule.Match()
         environment.topic = Array("com.example.other".utf8)
@@ -82,7 +82,7 @@ struct CommandWorldTests {
         await world.close()
     }
 
-    @Test func aCertificateIsToldWithItsDaysAndWhomItIsFor() throws {
+    @Test func aCertificateIsShownWithItsDaysAndItsSubject() throws {
         let folder = try TemporaryFolder()
         func check(bundle: String, days: Int) throws -> CommandRun {
             let (certificate, key) = (folder.file("push.pem"), folder.file("push-key.pem"))
@@ -116,7 +116,7 @@ struct CommandWorldTests {
             strange.contains { $0.contains(/[45] days left/) } && strange.contains { $0.contains("com.example.other") })
     }
 
-    @Test func whatIsInEffectIsPrintedWithoutAServer() throws {
+    @Test func theEffectiveConfigurationIsPrintedWithoutAServer() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(
             Array(

@@ -19,7 +19,7 @@ struct DemoCommandTests {
         text.utf8.split(separator: UInt8(ascii: "\n")).map { Array($0) }
     }
 
-    @Test func whoBindsNothingGetsADeviceAndAGroupItsMembers() throws {
+    @Test func usersWithoutBindsGetADeviceAndGroupsTheirMembers() throws {
         let world = try OwnWorld(Self.lines(Self.own))
         #expect(
             world.apps.map(\.id) == ["shop", "other"]
@@ -48,7 +48,7 @@ struct DemoCommandTests {
             ),
             (String(repeating: "{}\n", count: 10_001), "more than 10000 lines"),
         ])
-    func whatCannotBePlayedSaysWhy(text: String, why: String) {
+    func anUnplayableRecordSaysWhy(text: String, why: String) {
         do {
             _ = try OwnWorld(Self.lines(text))
             Issue.record("it was taken")

@@ -50,7 +50,7 @@ struct GeneratorReplayTests {
             ["--presence-out", "f"], ["--start", "soon"], ["--duration", "0"], ["--environment", "test"],
             ["--seed", "-1"], ["--redis-out", "-"], ["--zipf", "9"], ["--app", ""],
         ])
-    func whatMakesNoWorldIsWrongUsage(words: [String]) throws {
+    func impossibleSettingsOfAWorldAreWrongUsage(words: [String]) throws {
         let run = try CommandRun(words: ["generate", "--out", "-"] + words)
         #expect(run.code == 64 && run.output.isEmpty && run.errors.contains("carillon generate: "), "\(run.errors)")
     }

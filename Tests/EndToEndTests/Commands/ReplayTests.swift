@@ -33,7 +33,7 @@ struct ReplayTests {
         return (run.code, try JSONTree(parsing: Array(line.utf8)))
     }
 
-    @Test func theReportTellsWhatTheWorkerMadeOfIt() async throws {
+    @Test func theReportShowsTheWorkersOutcomes() async throws {
         try await Stage.with { stage in
             let world = stage.world
             let input = try Self.input(world)
@@ -149,7 +149,7 @@ struct ReplayTests {
 
     /// A worker that forgets results, and one that forgets what it has done.
     @Test(arguments: [("drop-result", "lost", 1), ("no-dedup", "duplicates", 2)])
-    func whatAWorkerLosesOrDoublesIsFound(defect: String, found: String, times: Int) async throws {
+    func lostAndDoubledPushesAreFound(defect: String, found: String, times: Int) async throws {
         let stage = try await Stage()
         let worker = try await WorkerRun(stage, defect: defect)
         let users = (0..<4).map { "w\($0)" }

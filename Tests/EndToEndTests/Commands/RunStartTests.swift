@@ -42,7 +42,7 @@ import Testing
     }
 
     /// Only where it is asked for, and then of every stage.
-    @Test(arguments: ["", "--stage-times"]) func aWorkerTellsHowLongItsStagesTake(option: String) async throws {
+    @Test(arguments: ["", "--stage-times"]) func aWorkerExportsTheTimeOfItsStages(option: String) async throws {
         var settings = LocalCluster.Settings()
         settings.sessionMs = Stage.shortSessionMs
         let stage = try await Stage(settings)

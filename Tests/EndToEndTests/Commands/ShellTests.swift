@@ -23,7 +23,7 @@ struct ShellTests {
 
     // MARK: - Versions
 
-    @Test func theVersionIsToldWithEveryLibrarys() throws {
+    @Test func theVersionListsEveryLibrarysVersion() throws {
         let run = try CommandRun("--version", "--json")
         let report = try JSONTree(parsing: Array(run.output.utf8))
         #expect(run.code == 0 && report["version"]?.string?.split(separator: ".").count == 3)

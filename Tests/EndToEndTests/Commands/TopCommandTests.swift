@@ -9,7 +9,7 @@ import Worker
 
 /// `carillon top` beside workers.
 struct TopCommandTests {
-    @Test func itTellsWhatAWorkerDoes() async throws {
+    @Test func itShowsTheWorkOfAWorker() async throws {
         try await Stage.with { stage in
             let port = try await stage.worker.operatorPort
             try await stage.play(state: [.bind("t1")])

@@ -87,7 +87,7 @@ import Worker
         }
     }
 
-    @Test func aUserWhoMayRunNoScriptsIsToldAndAskedSeldom() async throws {
+    @Test func aUserWithoutTheRightToScriptsIsReportedAndRetriedSeldom() async throws {
         var settings = LocalCluster.Settings()
         settings.shards = 1
         try await Stage.with(settings) { stage in

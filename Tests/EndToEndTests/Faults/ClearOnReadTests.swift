@@ -14,7 +14,7 @@ struct ClearOnReadTests {
         seen.accepted(token).map { String(decoding: $0.payload, as: UTF8.self) }.filter { !$0.contains("pid") }
     }
 
-    @Test func aReadThatLowersTheNumberTellsTheDevicesThatWerePushed() async throws {
+    @Test func aReadThatLowersTheBadgeUpdatesThePushedDevices() async throws {
         let stage = try Stage.here
         // The pad is connected: it gets deliveries, and no push.
         try await stage.redis([
@@ -75,7 +75,7 @@ struct ClearOnReadTests {
         #expect(alert.json["aps"]?["badge"]?.int == 0 && alert.json["aps"]?["alert"] != nil)
     }
 
-    @Test func aTokenThatMovedIsToldNothing() async throws {
+    @Test func aMovedTokenGetsNoBadgeUpdate() async throws {
         let stage = try Stage.here
         let shared = token("r3", "shared")
         try await stage.play(state: [.bind("r3", as: shared)], events: [.message("r3-1", to: ["r3"], seq: 1)])

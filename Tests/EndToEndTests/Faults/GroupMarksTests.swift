@@ -68,7 +68,7 @@ import Worker
     }
 
     /// Repeats that come while the first is in work wait for its end, and find its mark.
-    @Test func repeatsInWorkPushNobodyTwice() async throws {
+    @Test func repeatsInProgressPushNobodyTwice() async throws {
         try await Stage.with(Self.settings("together")) { stage in
             try await stage.play(state: Self.users.map { .bind($0) })
             try await stage.redis(["HSET g:{im:q} \(Self.users.map { "\($0) 0" }.joined(separator: " "))"])

@@ -91,7 +91,7 @@ import Worker
     }
 
     /// With a short session, since the mock's group waits for one at each beginning.
-    @Test func brokersThatAreAwayAreToldAndNotTakenForAnEmptyTopic() async throws {
+    @Test func unreachableBrokersAreReportedAndNotTakenForAnEmptyTopic() async throws {
         try await Stage.with(Self.membersComeAndGo) { stage in
             try await until("the lag is known") {
                 try await stage.page("/metrics").text.contains("carillon_kafka_lag_records{")

@@ -219,7 +219,7 @@ import Testing
 
     /// A record comes again while its push is in flight. The claim of the repeat is answered, the token's owner by another
     /// node only after the first push has ended: what the claim said is out of date then.
-    @Test func aRepeatWhoseOwnerIsAnsweredLateIsNotPushed() async throws {
+    @Test func aRepeatWithALateOwnerReplyIsNotPushed() async throws {
         var settings = LocalCluster.Settings()
         settings.usesRedisCluster = true
         settings.redisClusterTimeoutMs = 600_000

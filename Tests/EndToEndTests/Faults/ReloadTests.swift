@@ -6,7 +6,7 @@ import Worker
 
 /// SIGHUP's work while messages flow.
 @Suite struct ReloadTests {
-    @Test func whatIsDecidedNextGoesByTheNewRules() async throws {
+    @Test func theNextDecisionUsesTheNewRules() async throws {
         var settings = LocalCluster.Settings()
         settings.appLines = "    default_levels: {p2p: 0}\n    limits: {rate: 500}\n"
         try await Stage.with(settings) { stage in

@@ -6,7 +6,7 @@ import Testing
 
 /// Dead tokens by the dozen: a few are removed, then none, until the spike is over.
 @Suite struct RemovalSpikeTests {
-    @Test func aSpikeOfOneCauseStopsRemovalsAndIsTold() async throws {
+    @Test func aSpikeOfOneCauseStopsRemovalsAndIsReported() async throws {
         var settings = LocalCluster.Settings()
         settings.scenario = TokenPrefix.scenario
         // What is counted is counted per shard.

@@ -102,7 +102,7 @@ extension OneWorld {
             #expect(read.outcomes(of: "b4-4") == ["b4/phone accepted ok 2"])
         }
 
-        @Test func aSleepingTabletBesideAPhoneInTheForegroundGetsTheNumber() async throws {
+        @Test func aSleepingTabletGetsTheBadgeWhileAPhoneIsInTheForeground() async throws {
             let stage = try Stage.here
             try await stage.redis([Gateway.lease("gw-b5"), Gateway.presence("b5", "phone", gateway: "gw-b5")])
             try await stage.play(state: [.bind("b5", "pad"), .ack("b5", "phone", ["b5-1"])])

@@ -82,7 +82,7 @@ extension OneWorld {
         }
 
         /// As a crash left it: claimed, delivered, acknowledged, not finished. The phone is suspended by now, the pad live.
-        @Test func whoAcknowledgedAnEarlierTryGetsNothingMore() async throws {
+        @Test func aDeviceThatAcknowledgedAnEarlierTryGetsNothingMore() async throws {
             let stage = try Stage.here
             try await stage.redis(foreground("n20", "pad"))
             try await stage.play(state: [.bind("n20"), .bind("n20", "pad"), .bind("n20", "watch")])
@@ -151,7 +151,7 @@ extension OneWorld {
             #expect(seen.targets(of: "n23-2").first?["conn_epoch"]?.int == 2)
         }
 
-        @Test func whatIsMutedOrOpenOnTheScreenIsDeliveredWithoutAnAlert() async throws {
+        @Test func mutedOrVisibleConversationsAreDeliveredWithoutAnAlert() async throws {
             let stage = try Stage.here
             try await stage.redis(foreground("n5"))
             try await stage.redis([

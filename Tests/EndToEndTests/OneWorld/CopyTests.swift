@@ -54,7 +54,7 @@ extension OneWorld {
 
         /// As a crash left it: the pad's push was accepted and marked, and its copy was lost with the worker. The watch is live
         /// and was not pushed; the phone is not live.
-        @Test func aCopyThatACrashTookIsDeliveredByWhoeverResumes() async throws {
+        @Test func aDeliveryLostInACrashIsWrittenByTheWorkerThatResumes() async throws {
             let stage = try Stage.here
             try await stage.redis(live("k5", "pad") + live("k5", "watch"))
             try await stage.play(state: [.bind("k5"), .bind("k5", "pad"), .bind("k5", "watch")])

@@ -64,7 +64,7 @@ extension OneWorld {
         }
 
         /// The plain message is read twice, since the members' own levels turn what the group's denies, and the mention once.
-        @Test func whoIsReadTwiceIsNotOvertakenByALaterMention() async throws {
+        @Test func aRecipientReadTwiceIsNotOvertakenByALaterMention() async throws {
             let stage = try Stage.here
             let members = (0..<20).map { "g7-m\($0)" }
             try await stage.redis(["HSET g:{im:g7} " + members.map { "\($0) 1" }.joined(separator: " ")])
@@ -89,7 +89,7 @@ extension OneWorld {
             #expect(seen.outcomes(of: "g9-1") == ["g9-a/phone accepted ok 1"])
         }
 
-        @Test func whatCanTurnADenialByTheGroupIsLookedAt() async throws {
+        @Test func factsThatCanLiftADenialByTheGroupAreRead() async throws {
             let stage = try Stage.here
             try await stage.redis([
                 "HSET g:{im:g4} g4-a 5 g4-b 5 g4-c 5 g4-d 5", Gateway.lease("gw-g4"),

@@ -154,7 +154,7 @@ extension OneWorld {
             #expect(seen.pushes(to: token("m6", "phone")).count == 1)
         }
 
-        @Test func whatIsTooLargeIsTrimmedOrNotSent() async throws {
+        @Test func tooLargePayloadsAreTrimmedOrNotSent() async throws {
             let aps = String(repeating: "x", count: 4100)
             let seen = try await Stage.here.play(
                 state: [.bind("m7")],

@@ -101,7 +101,7 @@ extension OneWorld {
             }
         }
 
-        @Test func theBoxTellsWhatHappenedAndWhatWould() async throws {
+        @Test func theBoxShowsTheTraceAndThePresentSteps() async throws {
             let stage = try Stage.here
             let given = token("o4", "phone")
             try await stage.play(state: [.bind("o4")], events: [.message("o4-1", to: ["o4"])])

@@ -13,7 +13,7 @@ extension OneWorld {
         }
 
         /// Both live, no tokens: the PC acknowledges and goes off, the browser never does.
-        @Test func whoAcknowledgedBySomeDeviceGetsNeitherNoTokenNorAnSMS() async throws {
+        @Test func aUserWithAnAckGetsNeitherNoTokenNorAnSMS() async throws {
             let stage = try Stage.here
             try await stage.redis([
                 Gateway.lease("gw-re1"), foreground("re1", "pc", platform: "pc"),
@@ -33,7 +33,7 @@ extension OneWorld {
 
         /// As a crash left it: delivered and acknowledged; by now suspended. Without a token, with one by strategy 3, with
         /// another device that is live.
-        @Test func whoAcknowledgedAnEarlierTryIsRecordedSoAndGetsNoSMS() async throws {
+        @Test func anAckOfAnEarlierTryIsRecordedAndPreventsAnSMS() async throws {
             let stage = try Stage.here
             let users = ["re2", "re3", "re4"]
             try await stage.redis([Gateway.lease("gw-re4"), foreground("re4", "pc", platform: "pc")])

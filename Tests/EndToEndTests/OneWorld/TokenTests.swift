@@ -89,7 +89,7 @@ extension OneWorld {
             #expect(seen.outcomes(of: "t6-1") == ["t6/phone accepted ok 1"])
         }
 
-        @Test func aDeviceThatBindsAnewIsPushedByItsNewTokenOnly() async throws {
+        @Test func aReboundDeviceIsPushedByItsNewTokenOnly() async throws {
             let new = token("t7", "new")
             let seen = try await Stage.here.play(
                 state: [.bind("t7"), .bind("t7", as: new, version: 2)], events: [.message("t7-1", to: ["t7"])])

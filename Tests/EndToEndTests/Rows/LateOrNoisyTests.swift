@@ -185,7 +185,7 @@ extension Rows {
 
         /// Contract 5, order: a token that is bound between the read and the claim of a message has it read once more; later
         /// ones of its conversation, which saw the new token at once, wait for it.
-        @Test func aTokenThatIsBoundMeanwhileDoesNotChangeTheOrderOfAConversation() async throws {
+        @Test func aTokenBoundInBetweenDoesNotChangeTheOrderOfAConversation() async throws {
             try await Stage.with(.oneShard) { stage in
                 let users = (0..<40).map { "rebind-\($0)" }
                 let turns = 160
@@ -313,7 +313,7 @@ extension Rows {
         // MARK: - Noise
 
         /// Design 9: one line per cause and ten seconds, the rest counted.
-        @Test func aRedisThatIsFullNowAndThenIsToldInFewLines() async throws {
+        @Test func anIntermittentlyFullRedisIsReportedInFewLines() async throws {
             try await Stage.with(.oneShard) { stage in
                 try await stage.play(state: [.bind("noise")])
                 let before = try Self.loud(stage)

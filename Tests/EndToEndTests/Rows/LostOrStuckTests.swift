@@ -123,7 +123,7 @@ extension Rows {
         // MARK: - After a crash
 
         /// Contract 5, step 5: what an earlier try sent gets its record too.
-        @Test func whatWasAcceptedBeforeACrashGetsItsRecord() async throws {
+        @Test func pushesAcceptedBeforeACrashGetTheirRecords() async throws {
             var settings = LocalCluster.Settings.oneShard
             // The pad is never answered, so the message is open at the crash.
             settings.leaveSlowUnanswered(answerSeconds: 10)
@@ -166,7 +166,7 @@ extension Rows {
         }
 
         /// A broker that takes no records for longer keeps no push from being known as accepted.
-        @Test func whatWasAcceptedWhileTheBrokerTookNothingIsNotPushedAgain() async throws {
+        @Test func pushesAcceptedDuringABrokerOutageAreNotRepeated() async throws {
             var settings = LocalCluster.Settings.oneShard
             settings.answerSlow(afterMs: 2000, answerSeconds: 10)
             try await Stage.bare(settings) { stage in
@@ -200,7 +200,7 @@ extension Rows {
         }
 
         /// The records of accepted pushes are not with the broker when another worker takes over: it is told of them by Redis.
-        @Test func whatWasAcceptedBeforeARebalanceIsNotPushedAgainThoughTheBrokerTakesNoRecords() async throws {
+        @Test func acceptedPushesAreNotRepeatedByARebalanceWithoutABroker() async throws {
             var settings = LocalCluster.Settings.oneShard
             settings.answerSlow(afterMs: 700, answerSeconds: 10)
             try await Stage.bare(settings) { stage in
@@ -275,7 +275,7 @@ extension Rows {
 
         /// A crash between the parking of a push and the commit of its offset: the event is read again while its parked record
         /// waits elsewhere. Both go through one partition, so that the message has one verdict.
-        @Test func whatIsReadAgainWhileItIsParkedIsWorkedOnBesideIt() async throws {
+        @Test func anEventReadAgainWhileParkedIsProcessedOnItsOwn() async throws {
             try await Stage.with { stage in
                 try await stage.play(state: [.bind("beside")])
                 await stage.answerPushes(.unavailable)
@@ -296,7 +296,7 @@ extension Rows {
         }
 
         /// A parked push that was accepted before a crash: its record comes back, and says nothing else of the device.
-        @Test func whatWasParkedAndAcceptedBeforeACrashHasOneVerdict() async throws {
+        @Test func aPushParkedAndAcceptedBeforeACrashHasOneVerdict() async throws {
             try await Stage.with { stage in
                 try await stage.play(state: [.bind("back")])
                 await stage.answerPushes(.unavailable)
@@ -321,7 +321,7 @@ extension Rows {
 
         /// Pushed before a crash, and read, out of date, muted or without a token since: what happened is the verdict, and
         /// what would be decided now is none.
-        @Test func whoWasPushedBeforeACrashHasThatVerdictAlone() async throws {
+        @Test func devicesPushedBeforeACrashHaveOneVerdict() async throws {
             try await Stage.with { stage in
                 let users = ["a-read", "a-late", "a-mute", "a-none", "a-gone"]
                 try await stage.play(
@@ -383,7 +383,7 @@ extension Rows {
         // MARK: - A group that shares out anew
 
         /// Design 5, G1: what a revocation abandons is gone, though Redis' answer to it comes later.
-        @Test func nothingStaysOfRecipientsWhosePartitionsWereRevoked() async throws {
+        @Test func nothingRemainsOfRecipientsOfRevokedPartitions() async throws {
             let crowd = Crowd(name: "giant", count: 3000)
             var settings = LocalCluster.Settings.oneShard
             settings.redisLines = "  timeout_ms: 60000\n"
@@ -480,7 +480,7 @@ extension Rows {
         }
 
         /// Design 9: an ack is not missing because pushes hold up the work.
-        @Test func whoAcknowledgedIsNotAlertedAgainWhilePushesAreHeldBack() async throws {
+        @Test func acknowledgedUsersAreNotAlertedWhilePushesAreHeldBack() async throws {
             // A machine may be too slow to acknowledge in time; then once more.
             for _ in 0..<3 {
                 if try await acknowledgesWhilePushesAreHeldBack() { return }

@@ -50,7 +50,7 @@ extension Rows {
         }
 
         /// Contract 5, outcomes: 403 parks the pushes; they come back when the credential is good, once each and in order.
-        @Test func whatABadKeyHeldUpArrivesOnceWhenTheKeyIsGood() async throws {
+        @Test func pushesDelayedByABadKeyArriveOnceAfterItsCorrection() async throws {
             let way = Hostility.badKey
             try await Stage.with(try way.settings()) { stage in
                 try await way.prepare(stage)
@@ -122,7 +122,7 @@ extension Rows {
 
         /// A note of what another worker parked for the device: a message of another conversation, whose own earlier messages
         /// wait here, is parked after them.
-        @Test func whatIsParkedBehindAnothersPushIsParkedAfterItsOwnEarlierOnes() async throws {
+        @Test func aPushParkedBehindAnotherIsParkedAfterItsOwnEarlierOnes() async throws {
             var settings = LocalCluster.Settings()
             settings.shards = 1
             try await Stage.with(settings) { stage in
@@ -144,7 +144,7 @@ extension Rows {
 
         /// Contract 5, order: what is parked as it comes may be read by another worker at once, so it is due after what this
         /// one has in hand of its conversation.
-        @Test func whatIsParkedAsItComesIsDueAfterWhatItsConversationHasInHand() async throws {
+        @Test func anEventParkedOnArrivalIsDueAfterItsConversationsEarlierOnes() async throws {
             let way = Hostility.slow
             var settings = try way.settings()
             // 200 recipients.
@@ -200,7 +200,7 @@ extension Rows {
         }
 
         /// What is parked comes back after a restart, and no claim counts twice.
-        @Test func whatIsParkedComesBackAfterARestart() async throws {
+        @Test func parkedWorkReturnsAfterARestart() async throws {
             var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.sessionMs = Stage.shortSessionMs

@@ -21,7 +21,7 @@ extension Rows {
 
         /// Contract 5, step 15: `revoked`, before each further try too.
         @Test(arguments: Hindrance.allCases)
-        func aPushThatWaitedDoesNotGoOnceItsMessageIsRevokeed(_ hindrance: Hindrance) async throws {
+        func aPushThatWaitedDoesNotGoOnceItsMessageIsRevoked(_ hindrance: Hindrance) async throws {
             let user = "recalled-\(hindrance)"
             try await expectUnsent(.message("\(user)-1", to: [user]), of: user, "revoked", hindrance) { stage in
                 try await stage.writeEvents([
@@ -80,19 +80,19 @@ extension Rows {
 
         /// Contract 5, step 15: a token that its own user bound once more is no end.
         @Test(arguments: Hindrance.allCases)
-        func whatWaitsGoesToTheTokenThatTheUserBoundAgain(_ hindrance: Hindrance) async throws {
+        func waitingPushesGoToTheReboundToken(_ hindrance: Hindrance) async throws {
             try await rebind("again-\(hindrance)", to: nil, hindrance)
         }
 
         /// Contract 5, step 15: a token that moved within the user is no end; the decision again, with the new one.
         @Test(arguments: Hindrance.allCases)
-        func whatWaitsGoesToTheNewTokenOfTheDevice(_ hindrance: Hindrance) async throws {
+        func waitingPushesGoToTheNewTokenOfTheDevice(_ hindrance: Hindrance) async throws {
             try await rebind("new-\(hindrance)", to: token("new-\(hindrance)", "phone/second"), hindrance)
         }
 
         /// Contract 5: the records of one conversation leave in their order, also where their token changes meanwhile.
         @Test(arguments: [Hindrance.away, .unavailable])
-        func whatIsNewerStaysBehindWhatWaitedForTheOldToken(_ hindrance: Hindrance) async throws {
+        func newerPushesStayBehindThoseForTheOldToken(_ hindrance: Hindrance) async throws {
             let stage = try Stage.here
             let user = "order-\(hindrance)"
             let new = token(user, "phone/second")
@@ -133,7 +133,7 @@ extension Rows {
         }
 
         /// Contract 5, step 15: a revoked message raises no alert by the long connection either.
-        @Test func aMessageThatWasRevokeedBeforeItCameRaisesNoAlertOnALiveDevice() async throws {
+        @Test func aMessageThatWasRevokedBeforeItCameRaisesNoAlertOnALiveDevice() async throws {
             let stage = try Stage.here
             try await stage.redis([
                 Gateway.lease("gw-early"), Gateway.presence("early", "phone", gateway: "gw-early"),

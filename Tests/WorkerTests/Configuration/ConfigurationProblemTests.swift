@@ -232,7 +232,7 @@ struct ConfigurationProblemTests {
     }
 
     @Test(arguments: whole + stores)
-    func isToldWithItsLine(row: Row) {
+    func isReportedWithItsLine(row: Row) {
         let found = problems(row.yaml)
         #expect(found.contains { $0.hasPrefix(row.problem) }, "\(found)")
         #expect(!found.contains { $0.contains("hush") }, "a secret must not be repeated")
@@ -244,7 +244,7 @@ struct ConfigurationProblemTests {
         #expect(found.count == 1 && found.first?.hasPrefix(row.problem) == true, "\(found)")
     }
 
-    @Test func allProblemsAreToldTogetherInOrder() {
+    @Test func allProblemsAreReportedInOrder() {
         let yaml = "kafka:\n  brokers: a\n  x1: 1\nredis: {url: \"redis://localhost\"}\napps: 7\nresults: no\nx2: 1\n"
         #expect(problems(yaml).map { $0.prefix(4) } == ["f:3:", "f:5:", "f:6:", "f:7:"])
     }
@@ -267,7 +267,7 @@ struct ConfigurationProblemTests {
         #expect(found.description == "/no/such/file: No such file or directory")
     }
 
-    @Test func moreThanAHundredContentKeysAreToldWithTheirLine() throws {
+    @Test func moreThanAHundredContentKeysAreReportedWithTheirLine() throws {
         let folder = try TemporaryFolder()
         for (count, isProblem) in [(100, false), (101, true)] {
             var file = "languages:\n  en:\n    content_keys:\n"
@@ -289,7 +289,7 @@ struct ConfigurationProblemTests {
         #expect(found.last == "\(path):5: languages.en.templates.b needs a title or a content")
     }
 
-    @Test func aCredentialsBrokenFileIsToldWithItsLine() throws {
+    @Test func aBrokenCredentialFileIsReportedWithItsLine() throws {
         let configuration = try Configuration.read(Array(Self.good.utf8), source: "f").get()
         let problems = configuration.credentialProblems().map(\.description)
         #expect(problems.count == 1)
@@ -297,7 +297,7 @@ struct ConfigurationProblemTests {
         #expect(problems.first?.contains("k.p8") == true)
     }
 
-    @Test func aWrongPasswordIsToldWithItsLine() throws {
+    @Test func aWrongPasswordIsReportedWithItsLine() throws {
         let folder = try TemporaryFolder()
         let archive = try folder.writeArchive(password: "right", to: "push.p12")
         for (password, count) in [("right", 0), ("wrong", 1)] {

@@ -46,7 +46,7 @@ struct EffectiveConfigurationTests {
         #expect(missing.sorted() == ["apps.0.default_levels.group", "apps.0.default_levels.p2p", "apps.0.templates"])
     }
 
-    @Test func whatIsPrintedReadsAsTheSameConfiguration() throws {
+    @Test func thePrintedConfigurationReadsAsTheSame() throws {
         let (bare, printed) = (try Self.read(Self.good), try Self.read(Self.effective().text))
         #expect(printed.kafka.topics == bare.kafka.topics && printed.kafka.group == bare.kafka.group)
         #expect(printed.kafka.options == bare.kafka.options && printed.kafka.brokers == bare.kafka.brokers)
@@ -96,7 +96,7 @@ struct EffectiveConfigurationTests {
         #expect(json["apps"]?[0]?["limits"]?["in_flight"]?.int == 2000)
     }
 
-    @Test func aBadConfigurationIsToldAndNotPrinted() {
+    @Test func aBadConfigurationIsReportedAndNotPrinted() {
         guard case .failure(let fault) = Configuration.effective(Array("kafka: {brkers: x}".utf8), source: "f") else {
             Issue.record("it was printed")
             return

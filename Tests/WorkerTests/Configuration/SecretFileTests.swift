@@ -11,7 +11,7 @@ struct SecretFileTests {
             (0o600, nil), (0o400, nil), (0o640, "its group"), (0o604, "every user"), (0o644, "every user"),
             (0o620, "its group"),
         ] as [(mode_t, String?)])
-    func whatOthersCanOpenIsTold(mode: mode_t, who: String?) throws {
+    func aFileThatOthersCanOpenIsReported(mode: mode_t, who: String?) throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(Array("0123456789abcdef\n".utf8), to: "secret")
         #expect(chmod(path, mode) == 0)

@@ -273,7 +273,7 @@ struct EventReaderTests {
         }
     }
 
-    @Test func whatCommunicationNotificationsNeedIsRead() throws {
+    @Test func fieldsOfCommunicationNotificationsAreRead() throws {
         let name = String(repeating: "汉", count: 101)
         let message = try message(
             #""conv":{"id":"c","type":"group","name":"\#(name)"},"from":{"uid":"a","avatar":"https://a.example/1.png"}"#

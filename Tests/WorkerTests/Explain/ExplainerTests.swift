@@ -124,7 +124,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func whoGetsNothingIsToldWhy() async throws {
+    @Test func recipientsWithoutAPushAreExplained() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
         let rows: [(String, String, String, Int?)] = [
@@ -258,7 +258,7 @@ struct ExplainerTests {
                 + (action == "start" ? start : "") + "}")
     }
 
-    @Test func anUpdateThatNamesNobodyIsToldOfAllWhoBoundTheActivity() async throws {
+    @Test func anUpdateWithoutRecipientsIsExplainedForAllWhoBoundTheActivity() async throws {
         let world = try await open(membersMax: 2)
         let update = event("live_activity", #""la":{"activity_id":"order","event":"update","state":{"n":1}}"#)
         #expect(try await world.explain(update).map(\.reason) == ["no_recipients"])
@@ -273,7 +273,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func whatCoalescesIsToldAsSuch() async throws {
+    @Test func aCoalescedPushIsRecordedAsCoalesced() async throws {
         let world = try await open(app: "coalesce: {window_s: 5},")
         try await bind(world.world, "bob")
         let told = try #require(try await world.explain(message()).first)
@@ -301,7 +301,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func aDeniedMessageIsToldOfEveryStepThatDenies() async throws {
+    @Test func aDeniedMessageShowsEveryStepThatDenies() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
         try await world.world.change("bob", .mute(conversation: "c", level: .blocked, untilMs: nil))
@@ -311,7 +311,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func aBadRecordIsToldWithPathAndByte() async throws {
+    @Test func aBadRecordIsReportedWithPathAndByte() async throws {
         let world = try await open()
         let told = try await world.explain(#"{"v":1,"kind":"message","app":7}"#)
         #expect(told.first?.steps.last?.outcome.contains("at $.app, byte 30") == true)
@@ -341,7 +341,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func anExpiredRevokeThatLowersBadgesIsToldPerMember() async throws {
+    @Test func anExpiredRevokeThatLowersBadgesIsExplainedPerMember() async throws {
         let world = try await open()
         try await world.world.raw("HSET", "g:{im:c}", "bob", "0")
         func revoke(_ badge: String) -> String {
@@ -457,7 +457,7 @@ struct ExplainerTests {
     }
 
     /// Delivered and acknowledged by an earlier try, and by now without any way; by strategy 3 with one that leads nowhere.
-    @Test func whoAcknowledgedAnEarlierTryWasReached() async throws {
+    @Test func anAckOfAnEarlierTryCountsAsReached() async throws {
         let world = try await open()
         _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "c")
         try await world.world.raw("HSET", "c:k:{im:bob}", "m", "1 a5:phone")
@@ -471,7 +471,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func theCopyOfAnEarlierTrysPushIsTold() async throws {
+    @Test func thePushOfAnEarlierTryIsShown() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
         try await world.world.raw("HSET", "p:{im:bob}", "phone", "fg,ios,g1,7,3,\(StateWorld.base),-,-,-")
@@ -486,7 +486,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func aRevokeedMessageAlertsByNoWay() async throws {
+    @Test func aRevokedMessageAlertsByNoWay() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
         _ = try await world.world.claim(
@@ -524,7 +524,7 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func whatAnEarlierTryDidIsNotDoneAgain() async throws {
+    @Test func workOfAnEarlierTryIsNotRepeated() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
         let pad = TokenRecord(
@@ -647,7 +647,7 @@ struct ExplainerTests {
         }
     }
 
-    @Test func aRevokeIsToldWithItsOriginalsCollapseID() async throws {
+    @Test func aRevokeIsExplainedWithItsOriginalsCollapseID() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
         let revoke = message(push: #"{"collapse_id":"its own"}"#).replacing("\"message\"", with: "\"revoke\"")

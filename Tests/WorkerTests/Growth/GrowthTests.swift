@@ -184,7 +184,7 @@ import YAML
         }
     }
 
-    @Test(arguments: ["\u{1b}", "\u{202e}", "a\u{301}", "汉"]) func whatPeopleReadCostsNoMoreThanItsSize(unit: String) {
+    @Test(arguments: ["\u{1b}", "\u{202e}", "a\u{301}", "汉"]) func theCostOfAPageIsBoundedByItsSize(unit: String) {
         expectNoMoreThanItsSize(unit, at: 4_000, { Self.text(unit, $0) }) { text in
             let shown: TerminalText = "\(text)"
             #expect(!shown.isEmpty && Style.padded(shown, to: 8) == shown)

@@ -33,7 +33,7 @@ import Testing
     }
 
     /// What the page is made of, but for the script's file.
-    @Test func nothingComesFromElsewhereAndNothingStandsInThePage() {
+    @Test func thePageLoadsNothingFromElsewhereAndHasNoInlineScript() {
         for page in [
             StatusPage(PageWorld.facts("im")).markup.html,
             TracePage(form: TraceForm(apps: ["im"]), answer: nil).markup.html,
@@ -78,7 +78,7 @@ import Testing
         #expect(!page.contains("<p class=\"quiet\">nothing</p>"))
     }
 
-    @Test func whatIsNotKnownIsNotShownAsNothing() {
+    @Test func unknownValuesAreNotShownAsZero() {
         var facts = PageWorld.facts("im")
         facts.view.assigned = 0
         let page = StatusPage(facts).markup.html

@@ -19,7 +19,7 @@ import Testing
         if case .away(let why) = answer { why } else { nil }
     }
 
-    @Test func aRedisThatIsAwayIsTold() async throws {
+    @Test func anUnreachableRedisIsReported() async throws {
         let port = try Ports.free()
         let answer = await (try Self.desk(port: port)).answer(Self.question)
         #expect(Self.whyAway(answer)?.hasPrefix("Redis at redis://127.0.0.1:\(port)") ?? false, "\(answer)")

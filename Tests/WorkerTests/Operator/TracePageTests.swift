@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func whatWouldHappenIsAskedWithAMessageThatTheReaderTakes() throws {
+    @Test func theBoxAsksWithAMessageThatTheReaderAccepts() throws {
         let reader = EventReader(apps: ["im"])
         for uid in ["u", "operator-page", "\"\\\u{1}汉"] {
             let event = try reader.read(

@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func whatComesOftenKeepsTheBound() {
+    @Test func aFrequentSampleKeepsTheBound() {
         var bound = BulkBound()
         let limits = PipelineLimits()
         for step in 1...20 as ClosedRange<UInt64> {

@@ -32,7 +32,7 @@ struct BurstTableTests {
         #expect(table.arrive(2, of: Self.one) == .goesNow(window: 2))
     }
 
-    @Test func theLivingAreMergedInTheirOrderAndTheWindowOpensAnew() {
+    @Test func aliveAlertsAreMergedInOrderAndTheWindowOpensAgain() {
         var table = BurstTable<Int>(waitingMax: 10)
         for member in 1...4 { _ = table.arrive(member, of: Self.one) }
         #expect(table.end(Self.one, window: 1) == [2, 3, 4])
@@ -54,7 +54,7 @@ struct BurstTableTests {
         #expect(table.arrive(3, of: Self.one) == .goesNow(window: 3))
     }
 
-    @Test func whoComesWhileOthersAreLookedAtWaitsForTheNextEnd() {
+    @Test func arrivalsDuringAQueryWaitForTheNextEnd() {
         var table = BurstTable<Int>(waitingMax: 10)
         for member in 1...2 { _ = table.arrive(member, of: Self.one) }
         _ = table.end(Self.one, window: 1)
@@ -65,7 +65,7 @@ struct BurstTableTests {
         #expect(table.end(Self.one, window: 2) == [3])
     }
 
-    @Test func aFullTableEndsTheWindowOfWhoeverComes() {
+    @Test func aFullTableEndsTheWindowOfTheNextAlert() {
         var table = BurstTable<Int>(waitingMax: 2)
         for member in 1...3 { _ = table.arrive(member, of: Self.one) }
         #expect(table.arrive(4, of: Self.one) == .waitsNoLonger(window: 1))
@@ -83,7 +83,7 @@ struct BurstTableTests {
     }
 
     /// Whatever the order of events: each member goes at once, or is looked at exactly once.
-    @Test(arguments: [UInt64](1...20)) func nobodyIsLostOrToldTwice(_ seed: UInt64) {
+    @Test(arguments: [UInt64](1...20)) func noRecipientIsLostOrRecordedTwice(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var table = BurstTable<Int>(waitingMax: 6)
         var windows: [(BurstTable<Int>.Key, UInt32)] = []

@@ -15,7 +15,7 @@ import Testing
         #expect(chunk.key == "img\"1#7")
     }
 
-    @Test func whatIsNoChunkIsNone() {
+    @Test func aForeignRecordIsNoChunk() {
         let long = String(repeating: "x", count: EventReader.Limit.user + 1)
         let head = #""v":1,"app":"im","conv":"g","part":1"#
         for text in [

@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func whatIsWrittenIsOnTheWallClock() {
+    @Test func writtenTimesAreOnTheWallClock() {
         let record = Self.record(dueMs: 5_700, writtenMs: 700, holdUntilMs: 6_700).leaving(nowMs: 90_000, steadyMs: 700)
         #expect(record.dueMs == 95_000 && record.writtenMs == 90_000 && record.holdUntilMs == 96_000)
     }

@@ -23,7 +23,7 @@ import Testing
         #expect(age.requests([0, 2], keys: 10).map(\.known) == [7, 9])
     }
 
-    @Test func whatCommitsNameIsComparedOnceByEveryServer() {
+    @Test func offsetsNamedByCommitsAreComparedOnceByEveryServer() {
         var age = DataAge(isCluster: true)
         age.learn(noted: [3: 700], [0, 1])
         #expect(age.requests([0, 1], keys: 0).map(\.noted) == [[3: 700], [3: 700]])
@@ -37,7 +37,7 @@ import Testing
         #expect(!age.isBehind)
     }
 
-    @Test func whatCommitsNameIsComparedByTheFirstKnownServers() {
+    @Test func offsetsNamedByCommitsAreComparedByTheFirstKnownServers() {
         var age = DataAge(isCluster: true)
         age.learn(noted: [3: 700], [])
         #expect(age.requests([], keys: 0).isEmpty)

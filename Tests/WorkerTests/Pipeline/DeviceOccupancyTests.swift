@@ -7,7 +7,7 @@ import Testing
 @testable import Worker
 
 @Suite struct DeviceOccupancyTests {
-    @Test func aCellIsTakenOnceAndItsLeavingTellsWhetherSomebodyAwaitsIt() {
+    @Test func leavingACellReportsWhetherAPushWaitsForIt() {
         let occupancy = DeviceOccupancy(bits: 4)
         let cell = occupancy.cell(of: 7)
         #expect(occupancy.take(cell) && !occupancy.isAwaited(cell))
@@ -42,7 +42,7 @@ import Testing
     }
 
     /// What is claimed before another shard pushed the device may have the older number.
-    @Test func aPushKnowsWhetherAnotherShardPushedItsDeviceMeanwhile() {
+    @Test func aPushKnowsWhetherAnotherShardPushedItsDeviceSince() {
         let now = Mutex<UInt64>(1_000_000_000)
         let occupancy = DeviceOccupancy { now.withLock { $0 } }
         var first = DeviceQueues<Int>(sharing: occupancy, shard: 0)

@@ -37,7 +37,7 @@ import Testing
         #expect(queues.busyCount == 1, "the third one is out")
     }
 
-    @Test func whatWasReadBeforeACheckOfItsDeviceMayBeTheOlderNumber() {
+    @Test func aBadgeReadBeforeItsDevicesCheckMayBeOlder() {
         var queues = DeviceQueues<Int>()
         for item in 1...2 as ClosedRange<Int> { _ = queues.enter("a", item) }
         _ = queues.enter("b", 3)

@@ -37,7 +37,7 @@ import Testing
         return left
     }
 
-    @Test func whatLiesInTheTraysOfParkedWorkGoesWithItsPartition() async throws {
+    @Test func parkedWorkInTraysLeavesWithItsPartition() async throws {
         let left = try await PipelineWorld.with { pipeline in
             try Self.fill(pipeline)
             pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// A record that waits for the broker when its partition goes, and that the broker never takes.
-    @Test func whatTheBrokerRefusesAfterItsPartitionWentIsNotBegun() async throws {
+    @Test func workRefusedAfterItsRevocationIsNotBegun() async throws {
         let (left, count) = try await PipelineWorld.with { pipeline in
             let (record, _) = try pipeline.read("m", to: ["u"], PipelineWorld.origin(1))
             let parked = try Self.parked("m", partition: 1).record
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// Begun before its partition went, and put off once more after that.
-    @Test func whatParksAgainAfterItsPartitionWentIsNotPutBack() async throws {
+    @Test func workOfARevokedPartitionIsNotParkedAgain() async throws {
         let counts = try await PipelineWorld.with { pipeline in
             try Self.fill(pipeline)
             var works: [ParkedWork] = []

@@ -18,7 +18,7 @@ import Testing
         order.goOn(ref(number), key: key).map(\.slot)
     }
 
-    @Test func whoWaitsBehindALateOneGoesOnAfterItInOrder() {
+    @Test func recipientsBehindALateOneContinueAfterItInOrder() {
         var order = OrderKeeper()
         order.stepOut(Self.ref(1), order: 1, key: Self.key, to: .reading)
         let areWaiting = [3, 2, 3].map { Self.waits(&order, $0, toTake: .claiming) }

@@ -24,7 +24,7 @@ struct OutboxTests {
         }
     }
 
-    @Test func whatADeadProducerHeldIsSentByItsSuccessor() async throws {
+    @Test func recordsOfADeadProducerAreSentByItsSuccessor() async throws {
         try await withOutbox { world in
             try await world.send(0)
             try await world.settled([0])
@@ -37,7 +37,7 @@ struct OutboxTests {
         }
     }
 
-    @Test func aReplacementThatCannotBeMadeIsTold() async throws {
+    @Test func anImpossibleReplacementIsReported() async throws {
         try await withOutbox(replacementsMax: 0) { world in
             try await world.send(1)
             try await world.settled([1])
@@ -48,7 +48,7 @@ struct OutboxTests {
         }
     }
 
-    @Test func aClusterThatKillsEachProducerIsTriedFiveTimesAndThenTold() async throws {
+    @Test func aClusterThatKillsEachProducerIsReportedAfterFiveTries() async throws {
         try await withOutbox { world in
             world.broker.pushErrors(api: .produce, Array(repeating: Self.deadly, count: 100))
             try await world.send(1)

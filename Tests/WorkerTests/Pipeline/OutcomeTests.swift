@@ -115,12 +115,12 @@ import Testing
         }
     }
 
-    @Test func aWordThatAPNsInventsIsToldButMakesNoLabel() {
+    @Test func anUnknownReasonOfAPNsIsLoggedAndMakesNoLabel() {
         let ending = rejected(400, "SomethingNew")
         #expect(ending.reason == "SomethingNew" && ending.label == "other" && ending.status == 400)
     }
 
-    @Test func whatNeverGotAnAnswerSaysSo() {
+    @Test func aPushWithoutAnAnswerSaysSo() {
         #expect(ending(.expired).verdict == .expired && ending(.expired).reason == "expired")
         #expect(ending(.unknown(.timeout, apnsID: PushID(high: 1, low: 2))).reason == "Unanswered")
         #expect(ending(.unprocessed(.notSent)).reason == "Unprocessed")

@@ -25,7 +25,7 @@ import Testing
         #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
     }
 
-    @Test func whatIsNoParkedRecordIsNone() {
+    @Test func aForeignRecordIsNoParkedRecord() {
         for text in [
             "", "\n", "{}\n{}", "{\"v\":1,\"owed\":\"m\"}", "{\"v\":2,\"park\":\"share\"}\n", "[[[[[[\n", "null\nnull",
         ] {
@@ -81,7 +81,7 @@ import Testing
         #expect(wheel.count == 0)
     }
 
-    @Test func whatParksAgainKeepsItsPlaceBeforeWhatCameLater() {
+    @Test func workParkedAgainKeepsItsPlaceBeforeLaterWork() {
         var wheel = ParkedWheel()
         _ = Self.read(&wheel, ["1", "2", "3"].map { Self.work($0, dueMs: 1) })
         let first = wheel.next(nowMs: 1) { _ in true }
@@ -94,7 +94,7 @@ import Testing
         #expect(Self.taken(&wheel, nowMs: 2000).map(\.record.id) == ["1", "2", "3"])
     }
 
-    @Test func whatComesWhileEarlierRecordsAreInHandBeginsAfterThem() {
+    @Test func laterRecordsBeginAfterEarlierOnesInProgress() {
         var wheel = ParkedWheel()
         _ = Self.read(&wheel, [Self.work("1", dueMs: 1), Self.work("2", dueMs: 1)])
         let begun = Self.taken(&wheel, nowMs: 1)
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func whatItsAppHoldsUpIsAskedAboutOnceASecond() {
+    @Test func pushesDelayedByTheirAppAreRetriedOnceASecond() {
         var wheel = ParkedWheel()
         _ = Self.read(&wheel, (0..<100).map { Self.work("x", uid: "u\($0)", dueMs: 0) })
         var asked = 0
@@ -184,7 +184,7 @@ import Testing
         #expect(Self.taken(&wheel, nowMs: 0).map(\.record.id) == ["1", "2", "3"])
     }
 
-    @Test func whatGoesToAnotherOwnerIsForgotten() {
+    @Test func workOfAnotherOwnerIsForgotten() {
         var wheel = ParkedWheel()
         _ = Self.read(&wheel, [Self.work("1", dueMs: 0), Self.work("2", uid: "v", dueMs: 0, partition: 3)])
         wheel.forget { $0.partition == 3 }
@@ -280,7 +280,7 @@ import Testing
         #expect(!app.isFull(limits, partition: 3), "alone it has all")
     }
 
-    @Test func aRecordNamesTheProcessThatHadItsConversationInHand() throws {
+    @Test func aParkedRecordNamesTheProcessWithTheConversation() throws {
         var record = ParkedRecord(
             app: "im", uid: "u", raw: [1], cause: .share, dueMs: 17, writtenMs: 5, id: "mabc")
         record.conversation = "c"
@@ -307,7 +307,7 @@ import Testing
         #expect(seen == ["false 0", "true 1", "false 0"])
     }
 
-    @Test func whoKeepsOthersWaitingIsFoundAndFoundSoonerAgain() {
+    @Test func aBlockingAppIsDetectedAndLaterDetectedSooner() {
         var limits = PipelineLimits()
         limits.isShared = true
         limits.pushesAheadMax = 100
@@ -324,7 +324,7 @@ import Testing
         #expect(app.blockedNanos == 1_000_000_000)
     }
 
-    @Test func whatWaitsInMemoryToBeParkedLeavesInTheOrderOfItsBeginning() {
+    @Test func recipientsWaitingToBeParkedLeaveInTheirOrder() {
         let devices = ParkedDevices()
         let recipients = [3, 1, 2].map { (order: UInt64($0), ref: WorkRef(slot: $0, generation: 1)) }
         for recipient in recipients { devices.wait(7, recipient.ref, order: recipient.order) }

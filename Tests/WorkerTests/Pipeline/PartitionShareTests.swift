@@ -18,7 +18,7 @@ import Testing
         #expect(!share.isWhole)
     }
 
-    @Test func whatNobodyAnsweredIsAskedAgain() {
+    @Test func unansweredQueriesAreRepeated() {
         let share = PartitionShare()
         share.add(2)
         #expect(share.beginAsking())

@@ -29,7 +29,7 @@ import Testing
         #expect(!gate.isPaused)
     }
 
-    @Test func aTickFindsRoomThatNobodyTold() {
+    @Test func aTickFindsRoomWithoutASignal() {
         var gate = ReadingGate()
         _ = gate.wantsRecords(hasRoom: false, nowNanos: second)
         #expect(gate.tick(hasRoom: true, nowNanos: 2 * second) == .poll)
@@ -94,7 +94,7 @@ import Testing
         #expect(!Audience(uids: ["u"]).isUnread, "given recipients are not read")
     }
 
-    @Test func aCursorIsGoodOnTheServerThatGaveItAndElsewhereTheScanBeginsAnew() {
+    @Test func aCursorIsValidOnItsServerOnlyAndAnotherServerRestartsTheScan() {
         var audience = Audience(group: "g")
         #expect(audience.beginPage(1) == 0)
         audience.take([.init(uid: "a", level: .unset)], cursor: 17)

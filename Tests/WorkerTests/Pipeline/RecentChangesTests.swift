@@ -31,7 +31,7 @@ import Testing
     }
 
     /// A change with many ids takes the place of many.
-    @Test func whatIsKeptIsBoundedByItsWeight() {
+    @Test func keptChangesAreBoundedByWeight() {
         var recent = RecentChanges<Int>(capacity: 8, spanNanos: 100)
         for change in 0..<40 { recent.append(change, weight: 5, generation: 1, takenNanos: 1) }
         #expect(recent.count <= 3)
@@ -41,7 +41,7 @@ import Testing
     }
 
     /// However late the new one comes: what counts is what was taken just before the last that the old one took.
-    @Test func whatWasTakenLongBeforeTheNewestWasCopied() {
+    @Test func changesLongBeforeTheNewestWereCopied() {
         var recent = filled(Array(0..<6), spanNanos: 3)
         #expect(recent.takeMoved { _ in 2 } == [3, 4, 5])
     }

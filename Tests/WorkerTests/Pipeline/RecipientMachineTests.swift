@@ -17,7 +17,7 @@ import Testing
         holds(device.end() == .nothing, "an end comes once")
     }
 
-    @Test func whoWaitsBehindAnotherPushLeavesNoDeviceFree() {
+    @Test func aQueuedPushThatEndsFreesNoDevice() {
         var device = DeviceMachine()
         device.enqueue()
         holds(device.replace() == .open)
@@ -34,7 +34,7 @@ import Testing
         holds(device.isPushing && device.end() == .open)
     }
 
-    @Test func aPushThatIsTriedAgainAfterBackingOffOccupiesTheDeviceAnew() {
+    @Test func aResentPushOccupiesItsDeviceAgainAfterBackingOff() {
         var device = DeviceMachine()
         device.enqueue()
         device.turnCame()
@@ -47,7 +47,7 @@ import Testing
         holds(!device.resume(), "it has ended")
     }
 
-    @Test func whatComesAfterTheEndChangesNothing() {
+    @Test func eventsAfterTheEndChangeNothing() {
         for close in [{ (device: inout DeviceMachine) in _ = device.end() }, { _ = $0.replace() }] {
             var device = DeviceMachine()
             device.deliver(ackDueNanos: 5)
@@ -95,7 +95,7 @@ import Testing
         #expect(machine.hasEnded)
     }
 
-    @Test func whatIsHandedBackIsNotMarked() {
+    @Test func handedBackWorkIsNotMarked() {
         var machine = RecipientMachine()
         _ = machine.decided()
         machine.opened(devices: 1)

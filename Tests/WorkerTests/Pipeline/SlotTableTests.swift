@@ -35,7 +35,7 @@ import Testing
         #expect(!table.isFull && table.count == 1)
     }
 
-    @Test func whatIsOutsideIsNotThereAndRemovingTwiceChangesNothing() {
+    @Test func outsideSlotsAreAbsentAndRemovingTwiceChangesNothing() {
         var table = SlotTable<Work>(capacity: 4)
         let only = insert(1, &table)
         #expect(table.find(WorkRef(slot: 3, generation: 0)) == nil)

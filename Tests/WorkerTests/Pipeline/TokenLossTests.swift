@@ -23,7 +23,7 @@ import Testing
         #expect(answer == wanted, sourceLocation: place)
     }
 
-    @Test func whoIsWithoutATokenIsDecidedWhileAllIsWell() {
+    @Test func usersWithoutTokensAreDecidedInNormalOperation() {
         var loss = Self.afterAnHour()
         let answer = loss.decided(hasToken: false, nowMs: Self.nowMs)
         #expect(answer == .decide && !loss.isStopped)
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// Marks of a large group that a failover of Redis lost: no bind of before is among them.
-    @Test func whatCameInTheLastTenCountsIsNotMissed() {
+    @Test func keysOfTheLastTenCountsAreNotMissed() {
         var loss = Self.afterAnHour()
         loss.counted(keys: 6000, nowMs: Self.nowMs)
         loss.counted(keys: 1000, nowMs: Self.nowMs)

@@ -9,7 +9,7 @@ struct WorkSizeTests {
     }
 
     /// Sizes that jemalloc gives out whole: one byte more would take 64 or 128.
-    @Test func workInHandFitsItsSizes() {
+    @Test func workInProgressFitsItsSizes() {
         #expect(Self.bytes(of: Known.self) == 16 + 8, "read from the right place")
         #expect(Self.bytes(of: EventJob.self) <= 384)
         #expect(Self.bytes(of: RecipientJob.self) <= 320)

@@ -37,7 +37,7 @@ struct ConfigurationChangeTests {
         Row(more: "drain_s: 25\nlog: {level: info}\n"),
     ]
 
-    @Test(arguments: rows) func keysAreToldByWhenTheyTakeEffect(_ row: Row) throws {
+    @Test(arguments: rows) func keysAreListedByTheTimeTheyTakeEffect(_ row: Row) throws {
         let change = ConfigurationChange(from: try Self.values(""), to: try Self.values(row.more, row.app))
         #expect(change.applied.map(\.description) == row.applied)
         #expect(change.pending.map(\.description) == row.pending)

@@ -55,7 +55,7 @@ import Testing
         #expect(!Self.lines(registry).contains { $0.hasPrefix("carillon_kafka_lag_") }, "its partitions went elsewhere")
     }
 
-    @Test func brokersAreToldByTheirIDWhereThereIsOrWasAConnection() {
+    @Test func brokersAreNamedByIDIfThereIsOrWasAConnection() {
         var states = BrokerStates()
         func read(_ text: String) -> [Int64: Bool] { Array(text.utf8).withUnsafeBytes { states.read($0) } }
         let text = #"""
@@ -68,7 +68,7 @@ import Testing
         for wrong in ["", "{", #"{"brokers":7}"#] { #expect(read(wrong) == [:]) }
     }
 
-    @Test func aBrokerIsUpWhereSomeConsumerHasAConnectionWhicheverTellsLast() {
+    @Test func aBrokerIsUpIfAnyConsumerIsConnectedToIt() {
         let registry = MetricsRegistry()
         let (one, other) = (BrokerMetrics(registry), BrokerMetrics(registry))
         one.set(1, isUp: true)

@@ -62,7 +62,7 @@ import Testing
         #expect(!SystemZones(directory: "/nowhere").isPresent && SystemZones().isPresent)
     }
 
-    @Test func aDrainingProcessIsNotReadyAndStillTellsItsParts() {
+    @Test func aDrainingProcessIsNotReadyAndStillListsItsParts() {
         let ending = ProcessSnapshot(shards: [Self.shard([Self.client("im")])], isDraining: true)
         #expect(!ending.isReady && ending.missing == ["draining"])
         #expect(ending.lines == ["draining", "kafka: ok", "redis: ok", "app im production: ok"])
@@ -169,7 +169,7 @@ import Testing
         #expect(elsewhere.isReady, "another shard has a connection")
     }
 
-    @Test func whyThereIsNoConnectionIsTold() {
+    @Test func theReasonForAMissingConnectionIsReported() {
         let away = ProcessSnapshot(shards: [
             Self.shard([
                 Self.client("im") {
@@ -203,7 +203,7 @@ import Testing
         #expect(waiting == "app im sandbox: degraded: no connection to APNs")
     }
 
-    @Test func aBrakeOrAShareIsToldInTheAppsOwnEnvironmentOnce() {
+    @Test func aBrakeOrAShareIsReportedOnceInTheAppsOwnEnvironment() {
         let shards = [0, 1].map { index in
             Self.shard([Self.client("im"), Self.client("im", sandbox: true)], index: index) {
                 $0.overShare = ["im"]

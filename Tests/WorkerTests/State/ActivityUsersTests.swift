@@ -28,7 +28,7 @@ struct ActivityUsersTests {
             }, { StateStore.activityUsers($0) })
     }
 
-    @Test func whoBindsAnActivityIsListedOnce() async throws {
+    @Test func aUserWhoBindsAnActivityIsListedOnce() async throws {
         let world = try StateWorld()
         try await world.connect()
         for (index, uid) in ["b", "a", "用户{}"].enumerated() {

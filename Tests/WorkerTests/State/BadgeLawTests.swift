@@ -176,7 +176,7 @@ struct BadgeLawTests {
         await world.end()
     }
 
-    @Test func whatWentBeforeTheReportDoesNotHideWhatComesAfter() async throws {
+    @Test func messagesBeforeTheReportDoNotHideLaterOnes() async throws {
         let world = try StateWorld()
         try await world.connect()
         let base = StateWorld.base

@@ -57,7 +57,7 @@ struct ClaimTests {
         await world.end()
     }
 
-    @Test func whatWasNotCountedAtFirstIsCountedOnceWhenTheClaimSaysSo() async throws {
+    @Test func aMessageCountedByALaterClaimCountsOnce() async throws {
         let world = try StateWorld()
         try await world.connect()
         // In the foreground nothing counts; the acknowledgement does not come, and the message is decided again.
@@ -119,7 +119,7 @@ struct ClaimTests {
         ("counted", true), ("uncounted", false), ("nothing", false), ("read", false), ("revoked", false),
         ("reported before the revoke", true), ("reported after the revoke", false), ("keep", false), ("count", false),
     ])
-    func aRevokeTellsWhetherItLoweredTheBadge(_ story: String, lowers: Bool) async throws {
+    func aRevokesTraceShowsWhetherItLoweredTheBadge(_ story: String, lowers: Bool) async throws {
         let world = try StateWorld()
         try await world.connect()
         let badge: Message.Revoke.Badge = story == "keep" ? .keep : story == "count" ? .count : .decrease

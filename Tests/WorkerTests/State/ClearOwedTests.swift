@@ -7,7 +7,7 @@ import Testing
 
 /// Redis remembers that a lower badge was not told, so that a crash between read and push loses nothing.
 @Suite struct ClearOwedTests {
-    @Test func aLoweredBadgeIsOwedUntilItWasTold() async throws {
+    @Test func aLoweredBadgeIsOwedUntilTheDevicesHaveIt() async throws {
         let world = try StateWorld()
         try await world.connect()
         let base = StateWorld.base

@@ -42,7 +42,7 @@ struct KnownOwnersTests {
     }
 
     /// What another master took may be missing at this one: its word for the owners is none.
-    @Test func whatWasFoundAtAnotherMasterIsNotKnown() async throws {
+    @Test func ownersFoundAtAnotherMasterAreUnknown() async throws {
         let world = try StateWorld()
         try await world.connect()
         try await world.change("A", bind(1))

@@ -36,7 +36,7 @@ struct PlainClaimTests {
     }
 
     /// A crash left the entry behind, or another worker is at it: that is an earlier try, which counts nothing again.
-    @Test func whoFindsTheEntryResumes() async throws {
+    @Test func aTryThatFindsTheEntryResumes() async throws {
         let world = try StateWorld()
         try await world.connect()
         let request = ClaimRequest.message("u", "m", "c", sent: base)
@@ -76,7 +76,7 @@ struct PlainClaimTests {
     }
 
     /// A worker was held up between its reading and its claim; meanwhile another one had the partition.
-    @Test func whatAnotherWorkerFinishedMeanwhileIsNotPushedAgain() async throws {
+    @Test func workEndedByAnotherWorkerIsNotPushedAgain() async throws {
         let world = try StateWorld()
         try await world.connect()
         let quiet = ClaimRequest.message("u", "m", "c", sent: base, counted: false)
@@ -97,7 +97,7 @@ struct PlainClaimTests {
         await world.end()
     }
 
-    @Test func whatWasSentAfterTheClientsTotalIsClaimedPlainlyAndAddsToIt() async throws {
+    @Test func messagesAfterTheClientsTotalAreClaimedPlainlyAndAddToIt() async throws {
         let world = try StateWorld()
         try await world.connect()
         _ = try await world.claim(.message("u", "l", "c", sent: base))

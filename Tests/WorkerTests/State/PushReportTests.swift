@@ -22,7 +22,7 @@ struct PushReportTests {
         UserState.PushReport(device: device, pid: pid, msgID: msgID)
     }
 
-    @Test func aPidIsDerivedAnewFromTheDevicesTokens() async throws {
+    @Test func aPidIsDerivedAgainFromTheDevicesTokens() async throws {
         let world = try StateWorld()
         try await world.connect()
         try await world.change("u", bind("aa", device: "d", version: 1))

@@ -14,7 +14,7 @@ struct RecordTests {
             (.ignored(.notOwner), #""outcome":"ignored","reason":"not_owner""#),
             (.ignored(.unknownPush), #""outcome":"ignored","reason":"unknown_push""#),
         ] as [(StateOutcome, String)])
-    func aStateResultTellsWhatBecameOfARecord(outcome: StateOutcome, text: String) {
+    func aStateResultReportsARecordsOutcome(outcome: StateOutcome, text: String) {
         var writer = JSONWriter()
         StateResult(app: "im", eventID: "e\"1", uid: "u", kind: "bind", outcome: outcome, atMs: 7).write(to: &writer)
         #expect(

@@ -20,7 +20,7 @@ struct ScriptCostTests {
         }
     }
 
-    @Test func whatWentOffTheLedgerIsKeptOfAThousandHoweverManyCome() async throws {
+    @Test func atMostAThousandRemovedMessagesAreRemembered() async throws {
         let world = try StateWorld()
         try await world.connect()
         try await world.change("u", .badgeReport(device: "d", value: 5000, clientMs: Self.base), at: 1)

@@ -179,7 +179,7 @@ struct TokenLifeTests {
             { try $0.activityState(app: StateWorld.app, uid: "A", activityID: "x", tag: $1) }, { ActivityState($0) })
     }
 
-    @Test func anAcceptedEndStandsUntilANewStart() async throws {
+    @Test func anAcceptedEndRemainsInEffectUntilANewStart() async throws {
         let world = try StateWorld()
         try await world.connect()
         func begin(sentMs: Int64, nowMs: Int64) async throws {
@@ -339,7 +339,7 @@ struct TokenLifeTests {
         }
     }
 
-    @Test func whatABindDoesNotSayOfItsTokenStaysAndAnEmptyWordClears() async throws {
+    @Test func fieldsAbsentFromABindStayAndEmptyOnesClear() async throws {
         let world = try StateWorld()
         try await world.connect()
         let first = words("aa", version: 1, cert: "main", contentKey: "bank {1:x", language: "ja", zone: "Asia/Tokyo")

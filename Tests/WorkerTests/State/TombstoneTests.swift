@@ -39,7 +39,7 @@ import Testing
         return counts
     }
 
-    @Test func whatWasRemovedComesBackWhereNobodyBoundAnew() async throws {
+    @Test func removedTokensAreRestoredUnlessBoundSince() async throws {
         let world = try StateWorld()
         try await world.connect()
         for uid in ["back", "other", "moved", "left", "cause"] {

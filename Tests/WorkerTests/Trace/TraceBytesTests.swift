@@ -35,7 +35,7 @@ struct TraceBytesTests {
         (outcome("bob-ipad", .rejected, "Unregistered") { $0.status = 410 }, 1_763_600_000_161),
     ]
 
-    @Test func whatIsWrittenIsRead() throws {
+    @Test func writtenRecordsAreRead() throws {
         let record = try #require(
             Self.write(Self.outcomes).withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") })
         #expect(record.atMs == 1_763_600_000_123 && record.sentMs == 1_763_600_000_100)

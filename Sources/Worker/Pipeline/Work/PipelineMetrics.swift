@@ -66,7 +66,7 @@ final class PipelineMetrics {
         settledBefore = counter(
             "events_settled_before_total", "Records read again and skipped because an earlier owner had settled them.")
         self.registry = registry
-        duplicates = counter("duplicates_suppressed_total", "Recipients finished by an earlier delivery of the event.")
+        duplicates = counter("duplicates_suppressed_total", "Recipients ended by an earlier delivery of the event.")
         outbox = OutboxMetrics(registry)
         redisRetries = counter("redis_step_retries_total", "Steps repeated because Redis did not answer.")
         unclaimed = counter(
