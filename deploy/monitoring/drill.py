@@ -573,6 +573,13 @@ STEPS = [
     Step("Kafka is gone", ["CarillonNoAssignment"], kill_broker, new_broker),
 ]
 
+# Alerts that no fault here can cause, and why. promtool tests their expressions.
+WITHOUT_STEP = {
+    "CarillonClockOff": "all processes share the machine's clock",
+    "CarillonClockWrong": "all processes share the machine's clock",
+    "CarillonPartitionRestarted": "the broker cannot create a topic again under a running group",
+}
+
 
 def play(world: World, step: Step, say: Callable[[str], None]) -> None:
     begun = time.monotonic()
@@ -623,6 +630,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder.mkdir(parents=True)
     missing = {rule["alert"] for group in groups(PRODUCTION) for rule in group["rules"] if "alert" in rule}
     missing -= {alert.split()[0] for step in STEPS for alert in step.alerts}
+    missing -= WITHOUT_STEP.keys()
     if missing:
         raise Failed(f"no step raises {sorted(missing)}")
     world = World(folder, arguments.binary.resolve())

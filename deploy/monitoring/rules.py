@@ -225,6 +225,22 @@ def process_alerts(terms: Terms) -> list[Alert]:
             "Values beyond the limit are counted and not shown: other alerts may miss them.",
         ),
         Alert(
+            "CarillonClockOff",
+            "ticket",
+            "abs(carillon_clock_skew_seconds) > 60",
+            d("2m"),
+            "{{ $labels.instance }}: its clock and that of {{ $labels.reference }} differ by {{ $value | humanizeDuration }}",
+            "Above 300 s the worker stops reading, so that nothing expires by a wrong clock.",
+        ),
+        Alert(
+            "CarillonClockWrong",
+            "page",
+            'abs(carillon_clock_skew_seconds{reference="redis"}) > 300',
+            d("1m"),
+            "{{ $labels.instance }} reads nothing: its clock and that of Redis differ by {{ $value | humanizeDuration }}",
+            "Records wait in Kafka. Reading goes on by itself when the clocks agree.",
+        ),
+        Alert(
             "CarillonDescriptorsLow",
             "ticket",
             f"process_open_fds{{{JOB}}} / process_max_fds{{{JOB}}} > 0.8",
@@ -245,6 +261,14 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
             "",
             '{{ $labels.instance }} passed over offsets: {{ $value | printf "%.0f" }} records',
             "Kafka's retention deleted them before they were read. They are lost here.",
+        ),
+        Alert(
+            "CarillonPartitionRestarted",
+            "ticket",
+            f"increase(carillon_kafka_partition_restarts_total[{d('10m')}]) > 0",
+            "",
+            "{{ $labels.instance }}: a partition began again at a lower offset",
+            "Its topic was created again, or its log lost its end. All of it is read; finished work is not repeated.",
         ),
         Alert(
             "CarillonWatermarkStuck",

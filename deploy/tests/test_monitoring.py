@@ -73,6 +73,17 @@ CASES = {
         {f"process_open_fds{{{AT}}}": "100x10 190x20 100x10", f"process_max_fds{{{AT}}}": "200x60"},
         {9: [], 15: [], 25: ["CarillonDescriptorsLow ticket"], 33: []},
     ),
+    "clock": Case(
+        {f'carillon_clock_skew_seconds{{{AT},reference="redis"}}': "0x10 -70x10 -400x10 0x20"},
+        {9: [], 11: [], 15: ["CarillonClockOff ticket"], 25: ["CarillonClockOff ticket", "CarillonClockWrong page"], 36: []},
+    ),
+    "clock of a broker": Case(
+        {f'carillon_clock_skew_seconds{{{AT},reference="kafka"}}': "0x10 -400x30"}, {9: [], 15: ["CarillonClockOff ticket"]}
+    ),
+    "new epoch": Case(
+        {f"carillon_kafka_partition_restarts_total{{{AT}}}": "0x10 1x50"},
+        {9: [], 13: ["CarillonPartitionRestarted ticket"], 25: []},
+    ),
     "gap": Case({f"carillon_kafka_gap_records_total{{{AT}}}": "0x10 5x50"}, {9: [], 13: ["CarillonDataGap page"], 25: []}),
     "stuck": Case(
         {
