@@ -48,7 +48,8 @@ def figures(facts: Facts) -> dict[str, Any]:
         "latency_p99_ms": late[len(late) * 99 // 100] if late else 0,
         "latency_worst_ms": late[-1] if late else 0,
         "unowned_worst_ms": order.unowned_ms(facts),
-        "rebalance_ms": evidence.run.rebalance_ms,
+        "plain_worst_ms": max((delay.waited_ms for delay in evidence.plain), default=0),
+        "plain_by_incident_ms": order.plain_of_incidents(facts),
         "worst_by_incident_ms": order.worst_of_incidents(facts),
         "failovers": [failover_text(facts, failover) for failover in facts.failovers],
         "exposed_users": sum(

@@ -96,6 +96,16 @@ class Assignment:
 
 
 @dataclass(frozen=True)
+class Delay:
+    """How long a record that was produced at `at_ms` waited for a plain consumer."""
+
+    at_ms: int
+    topic: str
+    partition: int
+    waited_ms: int
+
+
+@dataclass(frozen=True)
 class Sample:
     """What a server of a replicated Redis told of its copies (INFO), asked at `asked_ms`; or what was done to it."""
 
@@ -170,8 +180,6 @@ class Run:
     base_ms: int = 0
     # Total partitions of the two input topics.
     partitions: int = 8
-    # What the broker itself needs when a worker is replaced; of runs with a rollout.
-    rebalance_ms: int = 0
     # Whether one process did all the pushing.
     single: bool = False
     schedule: list[str] = field(default_factory=list)
@@ -198,6 +206,8 @@ class Evidence:
     instants: list[Instant] = field(default_factory=list)
     exits: list[Exit] = field(default_factory=list)
     replication: list[Sample] = field(default_factory=list)
+    # Of plain consumers that are restarted as the workers are; of runs with a rollout.
+    plain: list[Delay] = field(default_factory=list)
 
     _LISTS = (
         ("produced", Produced),
@@ -210,6 +220,7 @@ class Evidence:
         ("instants", Instant),
         ("exits", Exit),
         ("replication", Sample),
+        ("plain", Delay),
     )
 
     def save(self, folder: Path) -> None:

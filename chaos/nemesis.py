@@ -90,7 +90,11 @@ class Nemesis(threading.Thread):
             worker.resume()
         elif action.verb == "term":
             worker.terminate()
+            if self._world.plain is not None:
+                self._world.plain.end(action.target)
         elif action.verb == "start":
+            if self._world.plain is not None:
+                self._world.plain.start(action.target)
             self._world.fleet.await_end(worker)
             worker.open()
             self.instants.append(Instant(now_ms(), "started", worker.name, breaks=True))

@@ -1,102 +1,124 @@
-"""How long the broker itself takes for a rollout: plain consumers leave and join, and none of them drains.
+"""Plain consumers beside the workers, restarted at the same moments: what a rollout costs by the broker alone.
 
-A worker is held to five seconds beyond this.
+They read the same topics in a group of their own, with the workers' settings of the group, and do nothing with a
+record. A worker is held to two seconds beyond their worst delay.
 """
 
 from __future__ import annotations
 
 import threading
-import time
+from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from chaos.evidence import INPUTS
+from chaos.evidence import INPUTS, Delay
+from chaos.servers import now_ms
 
-# A rebalance is over when nothing moved for so long.
-STILL_S = 3.0
-LIMIT_S = 60.0
+# Shorter delays say nothing about a rebalance.
+NOTED_MS = 100
+COMMIT_MS = 1000
+
+
+@dataclass
+class Notes:
+    """What all members have read, so that a record that is read again counts once."""
+
+    delays: list[Delay] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    _next: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def take(self, message: Message) -> None:
+        at, place = now_ms(), (message.topic(), message.partition())
+        with self.lock:
+            if message.offset() < self._next.get(place, 0):
+                return
+            self._next[place] = message.offset() + 1
+        produced = message.timestamp()[1]
+        if at - produced >= NOTED_MS:
+            self.delays.append(Delay(produced, place[0], place[1], at - produced))
 
 
 class Member(threading.Thread):
-    """A consumer that only holds partitions; one of a worker's shards, so to speak."""
+    """A consumer that commits what it has read; one of a worker's shards, so to speak."""
 
-    def __init__(self, bootstrap: str, session_ms: int) -> None:
-        super().__init__(daemon=True, name="calibration")
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "chaos-calibration",
-                "session.timeout.ms": session_ms,
-                "heartbeat.interval.ms": 1000,
-                "partition.assignment.strategy": "range",
-                "enable.auto.commit": False,
-                "log_level": 2,
-            }
-        )
+    def __init__(self, bootstrap: str, group: str, session_ms: int, notes: Notes) -> None:
+        super().__init__(daemon=True, name="plain")
+        self._settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "session.timeout.ms": session_ms,
+            "heartbeat.interval.ms": 1000,
+            "fetch.wait.max.ms": 10,
+            "partition.assignment.strategy": "range",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 2,
+        }
+        self._notes = notes
         self._ended = threading.Event()
         self.held = 0
 
     def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.held = len(partitions)
 
-    def _revoked(self, _: Consumer, __: list[TopicPartition]) -> None:
+    def _revoked(self, consumer: Consumer, _: list[TopicPartition]) -> None:
         self.held = 0
+        self._commit(consumer, waits=True)
+
+    def _commit(self, consumer: Consumer, waits: bool) -> None:
+        try:
+            consumer.commit(asynchronous=not waits)
+        except KafkaException:
+            # Nothing new is read; or the group moved, and the next owner reads it again.
+            return
 
     def run(self) -> None:
-        self._consumer.subscribe(list(INPUTS), on_assign=self._assigned, on_revoke=self._revoked)
+        consumer = Consumer(self._settings)
+        consumer.subscribe(list(INPUTS), on_assign=self._assigned, on_revoke=self._revoked)
+        committed_ms = now_ms()
         while not self._ended.is_set():
-            try:
-                self._consumer.poll(0.1)
-            except KafkaException:
-                continue
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                self._notes.take(message)
+            if now_ms() - committed_ms >= COMMIT_MS:
+                committed_ms = now_ms()
+                self._commit(consumer, waits=False)
+        consumer.close()
         self.held = 0
-        self._consumer.close()
 
     def end(self) -> None:
         self._ended.set()
 
 
-class Calibration(threading.Thread):
-    """Measures beside the run, in a group of its own."""
+class Plain:
+    """As many members as the workers have shards, by the worker whose restarts they share."""
 
-    def __init__(self, bootstrap: str, session_ms: int, partitions: int, workers: int, shards: int) -> None:
-        super().__init__(daemon=True, name="calibration")
-        self._broker = bootstrap
+    def __init__(self, bootstrap: str, session_ms: int, shards: int) -> None:
+        self._bootstrap = bootstrap
         self._session_ms = session_ms
-        self._partitions = partitions
         self._shards = shards
-        self._members = [self._member() for _ in range(workers * shards)]
-        # None: the group did not come to rest.
-        self.rebalance_ms: int | None = None
+        self._members: dict[str, list[Member]] = {}
+        self._notes = Notes()
 
-    def _member(self) -> Member:
-        member = Member(self._broker, self._session_ms)
-        member.start()
-        return member
+    def start(self, worker: str) -> None:
+        self._members[worker] = [
+            Member(self._bootstrap, "chaos-plain", self._session_ms, self._notes) for _ in range(self._shards)
+        ]
+        for member in self._members[worker]:
+            member.start()
 
-    def run(self) -> None:
-        if self._rest() is not None:
-            begun = time.monotonic()
-            for member in self._members[: self._shards]:
-                member.end()
-            time.sleep(1.0)
-            self._members += [self._member() for _ in range(self._shards)]
-            whole_at = self._rest()
-            if whole_at is not None:
-                self.rebalance_ms = int((whole_at - begun) * 1000)
-        for member in self._members:
+    def end(self, worker: str) -> None:
+        """As SIGTERM does."""
+        for member in self._members.pop(worker, []):
             member.end()
 
-    def _rest(self) -> float | None:
-        """When the group last became whole, once it has been so for a while; None: not within the limit."""
-        limit = time.monotonic() + LIMIT_S
-        whole_at: float | None = None
-        while (now := time.monotonic()) < limit:
-            if sum(member.held for member in self._members) < self._partitions:
-                whole_at = None
-            elif whole_at is None:
-                whole_at = now
-            elif now - whole_at > STILL_S:
-                return whole_at
-            time.sleep(0.02)
-        return None
+    @property
+    def held(self) -> int:
+        return sum(member.held for members in self._members.values() for member in members)
+
+    def close(self) -> list[Delay]:
+        """What took long, by the time at which it was produced."""
+        for worker in list(self._members):
+            self.end(worker)
+        with self._notes.lock:
+            return sorted(self._notes.delays, key=lambda delay: delay.at_ms)

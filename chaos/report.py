@@ -33,8 +33,10 @@ def as_text(report: Report) -> str:
     ]
     for reason, number in sorted(figures["doubled_by"].items()):
         lines.append(f"  doubled by {reason}: {number}")
-    if figures["rebalance_ms"]:
-        lines.append(f"  the broker itself needs {figures['rebalance_ms']} ms for the replacement of a worker")
+    if figures["plain_worst_ms"]:
+        lines.append(f"  plain consumers restarted in the same way wait {figures['plain_worst_ms']} ms at most")
+    for incident, worst in figures["plain_by_incident_ms"].items():
+        lines.append(f"  plain consumers around {incident}: {worst} ms")
     if figures["unowned_worst_ms"]:
         lines.append(f"  partitions were without an owner for {figures['unowned_worst_ms']} ms at most")
     for incident, worst in figures["worst_by_incident_ms"].items():

@@ -75,11 +75,20 @@ def stop(rng: random.Random, shape: Shape) -> list[Action]:
 
 
 def rolling(rng: random.Random, shape: Shape) -> list[Action]:
+    return _replaced(shape, _at(rng, shape, 0.05, 0.15), shape.seconds * 0.28)
+
+
+def rolling_fast(rng: random.Random, shape: Shape) -> list[Action]:
+    """The next worker ends two seconds after the one before has started: the group still moves."""
+    return _replaced(shape, _at(rng, shape, 0.05, 0.3), 3.0)
+
+
+def _replaced(shape: Shape, at: float, every_s: float) -> list[Action]:
+    """One worker after the other."""
     actions: list[Action] = []
-    at = _at(rng, shape, 0.05, 0.15)
     for worker in shape.workers:
         actions += [Action(at, "term", worker), Action(at + 1.0, "start", worker)]
-        at += shape.seconds * 0.28
+        at += every_s
     return actions
 
 
@@ -369,6 +378,7 @@ FAULTS: dict[str, Maker] = {
     "stall+kill": stall_kill,
     "scan+join": scan_join,
     "broker+kill": broker_kill,
+    "rolling-fast": rolling_fast,
 }
 
 CLUSTER_FAULTS: dict[str, Maker] = {

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 from chaos import stores, traffic
-from chaos.calibration import Calibration
 from chaos.evidence import (
     CHUNKS,
     DEAD_LETTER,
@@ -19,6 +18,7 @@ from chaos.evidence import (
     INPUTS,
     OUTPUTS,
     RESULTS,
+    Delay,
     Evidence,
     Instant,
     Read,
@@ -30,6 +30,7 @@ from chaos.fleet import Fleet
 from chaos.gateway import Acks, Presence
 from chaos.kafka import Tail, Watcher, Writer, ends_of
 from chaos.nemesis import Nemesis, scenario
+from chaos.plain import Plain
 from chaos.servers import Broker, BrokerDied, SetupFault, Simulator, TansuBroker, configuration, now_ms
 from chaos.settings import Settings
 
@@ -50,6 +51,8 @@ class World:
         self.people = traffic.population(settings.seed, settings.load)
         self.redis = stores.make(settings.redis, self.folder, self._busy_slots())
         self.reads: dict[str, list[Read]] = {topic: [] for topic in OUTPUTS}
+        # Beside the workers, where a rollout is to be judged.
+        self.plain: Plain | None = None
 
     def _busy_slots(self) -> set[int]:
         """Of users, their tokens and groups, where there is a cluster."""
@@ -78,7 +81,6 @@ class World:
             self._close()
 
     def _run(self) -> Evidence:
-        calibration = self._calibrate()
         nemesis = Nemesis(self, self.settings.actions)
         nemesis.start()
         self._send_all()
@@ -87,12 +89,12 @@ class World:
             raise SetupFault(f"the nemesis failed: {type(nemesis.fault).__name__}: {nemesis.fault}") from nemesis.fault
         ends = self._quiet()
         badges = self._badges()
-        rebalance_ms = self._calibrated(calibration)
+        delays = self.plain.close() if self.plain else []
         self.fleet.terminate_all()
         self.tail.end()
         self.presence.end()
         self.watcher.end()
-        return self._evidence(nemesis.instants, ends, badges, rebalance_ms)
+        return self._evidence(nemesis.instants, ends, badges, delays)
 
     # Set-up.
 
@@ -108,7 +110,11 @@ class World:
         self._watch()
         begun = time.monotonic()
         self.fleet.open()
-        self.fleet.await_group(self._all_committed, max(60, 2 * self.settings.setup_s))
+        if "rolling" in self.settings.fault:
+            self.plain = Plain(self.broker.bootstrap, self.settings.session_ms, self.settings.shards)
+            for name in self.settings.shape.workers:
+                self.plain.start(name)
+        self.fleet.await_group(self._group_is_whole, max(60, 2 * self.settings.setup_s))
         self.say(f"all partitions have an owner, {time.monotonic() - begun:.1f} s after the workers' start")
         # Rules of the scenario count from the simulator's start: if the group was late, it starts anew.
         if now_ms() > planned:
@@ -160,25 +166,6 @@ class World:
         if record.topic == DELIVERIES:
             self.acks.take(record)
 
-    # What the broker itself needs for a rollout.
-
-    def _calibrate(self) -> Calibration | None:
-        if self.settings.fault != "rolling":
-            return None
-        settings = self.settings
-        workers, shards = len(settings.shape.workers), settings.shards
-        made = Calibration(self.broker.bootstrap, settings.session_ms, settings.input_partitions, workers, shards)
-        made.start()
-        return made
-
-    def _calibrated(self, calibration: Calibration | None) -> int:
-        if calibration is None:
-            return 0
-        calibration.join()
-        if calibration.rebalance_ms is None:
-            raise SetupFault("the broker's own rebalance could not be measured")
-        return calibration.rebalance_ms
-
     # Traffic.
 
     def _send_all(self) -> None:
@@ -219,6 +206,9 @@ class World:
             self.open_simulator(now_ms())
         self.writer.flush()
 
+    def _group_is_whole(self) -> bool:
+        return self._all_committed() and (self.plain is None or self.plain.held >= self.settings.input_partitions)
+
     def _all_committed(self) -> bool:
         ends = ends_of(self.writer.produced, self.settings.partitions)
         return all(
@@ -255,7 +245,7 @@ class World:
         instants: list[Instant],
         ends: dict[str, dict[str, tuple[int, int]]],
         badges: dict[str, int],
-        rebalance_ms: int,
+        delays: list[Delay],
     ) -> Evidence:
         settings = self.settings
         run = Run(
@@ -273,7 +263,6 @@ class World:
             lease_gaps=self.presence.gaps,
             ends=ends,
             badges=badges,
-            rebalance_ms=rebalance_ms,
         )
         return Evidence(
             run=run,
@@ -288,6 +277,7 @@ class World:
             instants=sorted(instants + self.fleet.rebalances(), key=lambda instant: instant.at_ms),
             exits=self.fleet.exits,
             replication=list(self.redis.watch.samples),
+            plain=delays,
         )
 
     def _close(self) -> None:

@@ -10,8 +10,8 @@ from chaos.evidence import Instant, Push
 from chaos.facts import Event, Facts
 from chaos.findings import Finding
 
-# Beyond what the broker itself needs.
-ROLLOUT_MS = 5000
+# Beyond what plain consumers wait that are restarted in the same way.
+ROLLOUT_MS = 2000
 # Five seconds until APNs is found to be back, and as many for all that waited.
 RETURN_MS = 10_000
 # Timers of the simulator are exact to a millisecond, times are whole ones.
@@ -27,7 +27,7 @@ GROUPS = ("cluster", "sentinel")
 def check(facts: Facts) -> Iterator[Finding]:
     yield from order(facts)
     yield from overlap(facts)
-    if facts.evidence.run.fault == "rolling":
+    if facts.evidence.run.fault.startswith("rolling"):
         yield from rollout(facts)
     yield from returned(facts)
     yield from taken_over(facts)
@@ -208,6 +208,14 @@ def worst_of_incidents(facts: Facts) -> dict[str, int]:
     return dict(worst)
 
 
+def plain_of_incidents(facts: Facts) -> dict[str, int]:
+    """The same of plain consumers."""
+    if not facts.evidence.plain:
+        return {}
+    asked = [instant for instant in facts.evidence.instants if instant.what == "term"]
+    return {f"{facts.clock(instant.at_ms)} term {instant.target}": plain_ms(facts, instant) for instant in asked}
+
+
 def unowned_ms(facts: Facts) -> int:
     """The longest span, since the traffic began, in which the workers together held fewer than all partitions."""
     held: dict[str, int] = {}
@@ -224,12 +232,15 @@ def unowned_ms(facts: Facts) -> int:
 
 
 def rollout(facts: Facts) -> Iterator[Finding]:
-    terms = [instant for instant in facts.evidence.instants if instant.what == "term"]
-    for instant in terms:
-        span = ROLLOUT_MS + facts.evidence.run.rebalance_ms
-        near = sum(abs(other.at_ms - instant.at_ms) <= span for other in terms)
-        # Where a worker is replaced while the group still moves for the one before, both are waited for.
-        yield from _rollout_of(facts, instant, ROLLOUT_MS + near * facts.evidence.run.rebalance_ms)
+    for instant in facts.evidence.instants:
+        if instant.what == "term":
+            yield from _rollout_of(facts, instant, ROLLOUT_MS + plain_ms(facts, instant))
+
+
+def plain_ms(facts: Facts, instant: Instant) -> int:
+    """How long plain consumers let a record wait when they were restarted at that time."""
+    start, end = instant.at_ms - 2000, instant.at_ms + INCIDENT_MS
+    return max((delay.waited_ms for delay in facts.evidence.plain if start <= delay.at_ms <= end), default=0)
 
 
 def _rollout_of(facts: Facts, instant: Instant, allowed: int) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ import pytest
 
 from chaos.checker import judge
 from chaos.checks import duplicates
-from chaos.evidence import EVENTS, USER_STATE, Evidence, Instant, Produced, Push, Read
+from chaos.evidence import EVENTS, USER_STATE, Delay, Evidence, Instant, Produced, Push, Read
 from chaos.facts import Facts
 from chaos.findings import KINDS, Finding
 from chaos.report import as_text
@@ -213,7 +213,16 @@ def roll_out_slowly(evidence: Evidence) -> None:
     value = produced(evidence, "e-m6").value
     assert value is not None
     value["expire_at_ms"] = BASE + 90_000
+    # One second more than plain consumers waited, and the two that a worker has.
+    evidence.plain.append(Delay(BASE + 9_600, EVENTS, 0, 2_000))
     move_push(evidence, push_of(evidence, "m6"), 14_500)
+
+
+def test_a_rollout_may_last_as_long_as_for_plain_consumers() -> None:
+    evidence = good_run()
+    roll_out_slowly(evidence)
+    evidence.plain.append(Delay(BASE + 9_000, EVENTS, 0, 4_000))
+    assert "slow" not in {finding.kind for finding in found(evidence)}
 
 
 def find_apns_late(evidence: Evidence) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from chaos import schedule
 from chaos.breaks import BREAKS
-from chaos.calibration import Calibration
 from chaos.evidence import EVENTS, USER_STATE
 from chaos.findings import KINDS
 from chaos.fleet import rebalances_of
@@ -126,11 +125,3 @@ def test_rebalances_are_read_from_a_workers_log() -> None:
     log = '{"at":"2026-01-02T03:04:05.678Z","level":"info","msg":"partitions revoked","count":2,"lost":false}\nnoise\n'
     (instant,) = rebalances_of("w1", log)
     assert (instant.at_ms, instant.what, instant.breaks) == (1_767_323_045_678, "revoked", True)
-
-
-def test_a_calibration_without_members_never_comes_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.calibration.LIMIT_S", 0.1)
-    made = Calibration("127.0.0.1:1", session_ms=6000, partitions=8, workers=0, shards=0)
-    made.start()
-    made.join()
-    assert made.rebalance_ms is None
