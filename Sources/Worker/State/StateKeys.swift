@@ -16,7 +16,7 @@ import Redis
 /// | `c:p:{app:uid}` | hash | push and device that reported it as opened → when | 7 d after the last one, ≤ 1024 |
 /// | `c:r:{app:uid}` | hash | push and device that reported it as arrived → when | 7 d after the last one, ≤ 1024 |
 /// | `c:b:{app:uid}` | set | with `clear_on_read`: devices that pushes were made for | none; those without a token go |
-/// | `c:a:{app:uid}` | hash | Live Activity → when it began, and `sent_ms` of its accepted end | 13 h |
+/// | `c:a:{app:uid}` | hash | Live Activity → when it began, and `sent_ms` of its accepted end | 13 h after the last one, ≤ 256 |
 /// | `c:v:{app:activity}` | zset | who bound a Live Activity, in the order of their bytes | 13 h after the last bind, ≤ 10 000 |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
 /// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |
@@ -44,6 +44,7 @@ enum StateKeys {
     static let acknowledgementsMax: Int64 = 1_024
     static let acknowledgementBytesMax: Int64 = 2_048
     static let reportsMax: Int64 = 1_024
+    static let activitiesMax: Int64 = 256
 
     /// A ledger's lifetime, and the length of an age: no entry is removed before it is thirty days old.
     static let ledgerSeconds: Int64 = 3_456_000

@@ -49,9 +49,11 @@ extension StateScripts {
     static let beginActivity = RedisScript(
         """
         #!lua
+        \(limit)
         local ended = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '', '^%d+ (%d+)$')
         if ended and tonumber(ended) > tonumber(ARGV[3]) then return 0 end
         redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+        limit(KEYS[1], \(StateKeys.activitiesMax))
         redis.call('EXPIRE', KEYS[1], ARGV[4])
         return 1
         """)
@@ -60,8 +62,10 @@ extension StateScripts {
     static let endActivity = RedisScript(
         """
         #!lua
+        \(limit)
         local began = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '', '^%d+') or ARGV[2]
         redis.call('HSET', KEYS[1], ARGV[1], began .. ' ' .. ARGV[3])
+        limit(KEYS[1], \(StateKeys.activitiesMax))
         redis.call('EXPIRE', KEYS[1], ARGV[4])
         return 1
         """)

@@ -46,6 +46,30 @@ struct ActivityUsersTests {
         await world.end()
     }
 
+    @Test func whatIsKeptOfOneUsersActivitiesIsBounded() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 0..<300 {
+            let token = String(0xaa00 + index, radix: 16)
+            #expect(try await world.change("a", bind(token, activity: "ride\(index)")) != nil)
+        }
+        #expect(try await world.raw("HLEN", "c:a:{im:a}") == 256)
+        for index in 300..<320 {
+            for ends in [false, true] {
+                let reply = try await world.ask(
+                    {
+                        let note = ends ? $0.endActivity : $0.beginActivity
+                        let ms = StateWorld.base + 1000
+                        try note(StateWorld.app, "a", "ride\(index)", ms, ms, $1)
+                    }, { $0.int64 })
+                #expect(reply == 1)
+            }
+            #expect(try await world.raw("HEXISTS", "c:a:{im:a}", "ride\(index)") == 1)
+        }
+        #expect(try await world.raw("HLEN", "c:a:{im:a}") == 256)
+        await world.end()
+    }
+
     /// A bind that a crash cut short lists its user when it comes again, though its token is known by then.
     @Test func aBindCutShortListsItsUserWhenItComesAgain() async throws {
         let world = try StateWorld()

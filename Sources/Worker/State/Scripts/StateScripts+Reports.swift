@@ -3,8 +3,8 @@ import Redis
 /// What devices report of deliveries and pushes: one key per user and kind, of a bounded size.
 extension StateScripts {
     /// Takes out fields of a hash that has more than `most`, the older one of each few first. A value begins with its time in ms.
-    private static let bound = """
-        local function bound(key, most)
+    static let limit = """
+        local function limit(key, most)
             for _ = most + 1, redis.call('HLEN', key) do
                 local some, oldest, at = redis.call('HRANDFIELD', key, 8, 'WITHVALUES'), nil, nil
                 for i = 1, #some, 2 do
@@ -23,7 +23,7 @@ extension StateScripts {
     static let acknowledge = RedisScript(
         """
         #!lua
-        \(bound)
+        \(limit)
         local function holds(devices, device)
             if not string.find(devices, device, 1, true) then return false end
             local at = 1
@@ -43,7 +43,7 @@ extension StateScripts {
             end
             redis.call('HSET', KEYS[1], ARGV[i], ARGV[2] .. ' ' .. devices)
         end
-        bound(KEYS[1], tonumber(ARGV[4]))
+        limit(KEYS[1], tonumber(ARGV[4]))
         redis.call('EXPIRE', KEYS[1], ARGV[3])
         return 1
         """)
@@ -53,9 +53,9 @@ extension StateScripts {
     static let reportPush = RedisScript(
         """
         #!lua
-        \(bound)
+        \(limit)
         local isNew = redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2])
-        if isNew == 1 then bound(KEYS[1], tonumber(ARGV[4])) end
+        if isNew == 1 then limit(KEYS[1], tonumber(ARGV[4])) end
         redis.call('EXPIRE', KEYS[1], ARGV[3])
         return isNew
         """)

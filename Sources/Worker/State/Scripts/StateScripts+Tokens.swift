@@ -102,6 +102,7 @@ extension StateScripts {
     static let addToken = RedisScript(
         """
         #!lua
+        \(limit)
         local bound, replaced, was = tonumber(ARGV[4]), false, false
         local latest = tonumber(ARGV[11]) + \(skewMs)
         local function time(text)
@@ -123,8 +124,11 @@ extension StateScripts {
         redis.call('HINCRBY', KEYS[2], 'v', 1)
         if ARGV[6] ~= '' then
           local began = string.match(redis.call('HGET', KEYS[3], ARGV[6]) or '', '^%d+')
-          if time(began) < 0 then redis.call('HSET', KEYS[3], ARGV[6], ARGV[4]) end
-          redis.call('EXPIRE', KEYS[3], 46800)
+          if time(began) < 0 then
+            redis.call('HSET', KEYS[3], ARGV[6], ARGV[4])
+            limit(KEYS[3], \(StateKeys.activitiesMax))
+          end
+          redis.call('EXPIRE', KEYS[3], \(StateKeys.activitySeconds))
         end
         local all, count, oldest, oldestMs = redis.call('HGETALL', KEYS[1]), 0, nil, nil
         for i = 1, #all, 2 do
