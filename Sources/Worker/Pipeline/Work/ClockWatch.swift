@@ -80,7 +80,14 @@ struct ClockWatch {
     func verdict(wallMs: Int64, nowNanos: UInt64) -> Verdict {
         if redis == nil, !isRefused { return .unknown }
         guard let worst = worst(wallMs: wallMs, nowNanos: nowNanos) else { return .right }
-        if worst.skewMs.magnitude > Self.stopMs.magnitude { return .wrong }
+        if worst.skewMs.magnitude > Self.stopMs.magnitude {
+            return worst.reference == .kafka && isRightByRedis(wallMs: wallMs, nowNanos: nowNanos) ? .off : .wrong
+        }
         return worst.skewMs.magnitude > Self.noticeMs.magnitude ? .off : .right
+    }
+
+    /// Two clocks agree, so the third is the wrong one: one broker that is ahead does not stop the worker.
+    private func isRightByRedis(wallMs: Int64, nowNanos: UInt64) -> Bool {
+        skewMs(.redis, wallMs: wallMs, nowNanos: nowNanos).map { $0.magnitude <= Self.noticeMs.magnitude } ?? false
     }
 }
