@@ -18,6 +18,14 @@ extension KafkaConsumer {
         if held.isEmpty { return }
         paused.subtract(held)
         goOnFetching(held)
+        turnBrokers()
+    }
+
+    /// librdkafka does not wake a broker's thread for a resumed partition. If nothing else is fetched from that broker, the thread
+    /// notices up to a second later. A question for the ends wakes it at once.
+    private func turnBrokers() {
+        endsAskedMs = nil
+        watchLag()
     }
 
     /// Reads an assigned partition again from its oldest record. `restarted` is reported when that comes, unless nothing was read

@@ -204,15 +204,46 @@ struct GroupTests {
         #expect(outcome.rest == ["v3", "v4"])
     }
 
+    /// librdkafka 2.0.2 and 2.16 notice a resumed partition up to a second later if nothing else is fetched from its broker.
+    @Test func whatWaitsInAPausedPartitionComesAtOnceWhenItIsResumed() async throws {
+        struct Outcome { var assigned = false, rested = true, shortest = Double.infinity }
+        let outcome = try await offPool { () throws -> Outcome in
+            var outcome = Outcome()
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 1)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            outcome.assigned = pump([member]) { member.consumer.assignment.count == 1 }
+            for round in 0..<5 {
+                try write(producer, "events", [(nil, "a", 0)])
+                _ = pump([member]) { member.seen.count == 2 * round + 1 }
+                member.consumer.pause(member.consumer.assignment)
+                // The fetch on its way when the pause came.
+                _ = pump([member], seconds: 0.1) { false }
+                try write(producer, "events", [(nil, "b", 0)])
+                outcome.rested = outcome.rested && member.seen.count == 2 * round + 1
+                let begun = now()
+                member.consumer.resume(member.consumer.assignment)
+                _ = pump([member]) { member.seen.count == 2 * round + 2 }
+                outcome.shortest = min(outcome.shortest, now() - begun)
+            }
+            return outcome
+        }
+        #expect(outcome.assigned && outcome.rested)
+        #expect(outcome.shortest < 0.4)
+    }
+
     @Test func aMemberForgottenDuringItsDrainComesBack() async throws {
         struct Outcome { var asked: Bool, revoked: Bool, again: Bool, all: Bool }
         let outcome = try await offPool { () throws -> Outcome in
             let broker = try MockBroker()
             try broker.createTopic("events", partitions: 2)
-            let one = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            // In each round the mock waits a second less than the session for the member that it forgot.
+            let options = ["session.timeout.ms": "3000"]
+            let one = try Member(broker.bootstrap, group: "g", topics: ["events"], options: options)
             one.revocationAnswer = .deferred
             _ = pump([one]) { one.consumer.assignment.count == 2 }
-            let two = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            let two = try Member(broker.bootstrap, group: "g", topics: ["events"], options: options)
             let asked = pump([one, two]) { one.willRevoke == 1 }
             broker.pushErrors(api: .heartbeat, [25])
             _ = pump([one, two], seconds: 2) { false }
