@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -23,9 +24,14 @@ COMMIT_MS = 1000
 class Notes:
     """What all members have read, so that a record that is read again counts once."""
 
+    log: Path
     delays: list[Delay] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     _next: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def say(self, text: str) -> None:
+        with self.lock, self.log.open("a") as log:
+            log.write(f"{now_ms()} {text}\n")
 
     def take(self, message: Message) -> None:
         at, place = now_ms(), (message.topic(), message.partition())
@@ -41,11 +47,11 @@ class Notes:
 class Member(threading.Thread):
     """A consumer that commits what it has read; one of a worker's shards, so to speak."""
 
-    def __init__(self, bootstrap: str, group: str, session_ms: int, notes: Notes) -> None:
-        super().__init__(daemon=True, name="plain")
+    def __init__(self, name: str, bootstrap: str, session_ms: int, notes: Notes) -> None:
+        super().__init__(daemon=True, name=name)
         self._settings = {
             "bootstrap.servers": bootstrap,
-            "group.id": group,
+            "group.id": "chaos-plain",
             "session.timeout.ms": session_ms,
             "heartbeat.interval.ms": 1000,
             "fetch.wait.max.ms": 10,
@@ -60,10 +66,13 @@ class Member(threading.Thread):
 
     def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.held = len(partitions)
+        self._notes.say(f"{self.name} assigned {self.held}")
 
     def _revoked(self, consumer: Consumer, _: list[TopicPartition]) -> None:
+        self._notes.say(f"{self.name} gives up {self.held}")
         self.held = 0
         self._commit(consumer, waits=True)
+        self._notes.say(f"{self.name} committed")
 
     def _commit(self, consumer: Consumer, waits: bool) -> None:
         try:
@@ -83,7 +92,9 @@ class Member(threading.Thread):
             if now_ms() - committed_ms >= COMMIT_MS:
                 committed_ms = now_ms()
                 self._commit(consumer, waits=False)
+        self._notes.say(f"{self.name} closes")
         consumer.close()
+        self._notes.say(f"{self.name} closed")
         self.held = 0
 
     def end(self) -> None:
@@ -93,16 +104,16 @@ class Member(threading.Thread):
 class Plain:
     """As many members as the workers have shards, by the worker whose restarts they share."""
 
-    def __init__(self, bootstrap: str, session_ms: int, shards: int) -> None:
+    def __init__(self, folder: Path, bootstrap: str, session_ms: int, shards: int) -> None:
         self._bootstrap = bootstrap
         self._session_ms = session_ms
         self._shards = shards
         self._members: dict[str, list[Member]] = {}
-        self._notes = Notes()
+        self._notes = Notes(folder / "plain.log")
 
     def start(self, worker: str) -> None:
         self._members[worker] = [
-            Member(self._bootstrap, "chaos-plain", self._session_ms, self._notes) for _ in range(self._shards)
+            Member(f"{worker}-{shard}", self._bootstrap, self._session_ms, self._notes) for shard in range(self._shards)
         ]
         for member in self._members[worker]:
             member.start()

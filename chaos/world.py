@@ -111,7 +111,7 @@ class World:
         begun = time.monotonic()
         self.fleet.open()
         if "rolling" in self.settings.fault:
-            self.plain = Plain(self.broker.bootstrap, self.settings.session_ms, self.settings.shards)
+            self.plain = Plain(self.folder, self.broker.bootstrap, self.settings.session_ms, self.settings.shards)
             for name in self.settings.shape.workers:
                 self.plain.start(name)
         self.fleet.await_group(self._group_is_whole, max(60, 2 * self.settings.setup_s))

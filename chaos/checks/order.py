@@ -27,7 +27,7 @@ GROUPS = ("cluster", "sentinel")
 def check(facts: Facts) -> Iterator[Finding]:
     yield from order(facts)
     yield from overlap(facts)
-    if facts.evidence.run.fault.startswith("rolling"):
+    if facts.evidence.run.fault == "rolling":
         yield from rollout(facts)
     yield from returned(facts)
     yield from taken_over(facts)
