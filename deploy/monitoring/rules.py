@@ -268,7 +268,7 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
             f"increase(carillon_kafka_partition_restarts_total[{d('10m')}]) > 0",
             "",
             "{{ $labels.instance }}: a partition began again at a lower offset",
-            "Its topic was created again, or its log lost its end. All of it is read; finished work is not repeated.",
+            "Its topic was created again, or its log lost its end. All of it is read; ended work is not repeated.",
         ),
         Alert(
             "CarillonWatermarkStuck",

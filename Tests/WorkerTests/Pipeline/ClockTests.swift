@@ -52,7 +52,7 @@ import Testing
         #expect(watch.verdict(wallMs: 0, nowNanos: 0) == .right, "an old record is lag")
         watch.appended(ms: 400_000, nowNanos: 0)
         watch.appended(ms: 1, nowNanos: 0)
-        #expect(watch.verdict(wallMs: 0, nowNanos: 0) == .off, "Redis agrees with the worker: the broker's clock is wrong")
+        #expect(watch.verdict(wallMs: 0, nowNanos: 0) == .off, "Redis agrees with the worker")
         #expect(watch.worst(wallMs: 0, nowNanos: 0)?.reference == .kafka)
         #expect(watch.skewMs(.kafka, wallMs: 0, nowNanos: 299 * Self.second) == -699_000)
         #expect(watch.skewMs(.kafka, wallMs: 0, nowNanos: 300 * Self.second) == nil, "no later one confirms it")
