@@ -132,6 +132,8 @@ let package = Package(
         .target(
             name: "RedisModel", dependencies: ["CLua", "COpenSSL"], path: "Tests/RedisModel", swiftSettings: strict),
         tests("RedisModel", ["RedisModel", "Redis", "Worker", "EventLoop"]),
+        // A model of a Kafka cluster in virtual time, for tests.
+        .target(name: "KafkaModel", dependencies: ["Kafka"], path: "Tests/KafkaModel", swiftSettings: strict),
         tests("Digits", ["Digits"]),
         tests("APNsProtocol", ["APNsProtocol"]),
         tests("Processes", ["Processes"]),
@@ -143,6 +145,7 @@ let package = Package(
         tests("YAML", ["YAML"]),
         tests("EventLoop", ["EventLoop", "Crypto", "Telemetry"]),
         tests("Kafka", ["Kafka", "Telemetry"]),
+        tests("KafkaModel", ["KafkaModel", "Kafka"]),
         tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
         tests("HTTP2", ["HTTP2"]),
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Digits", "Simulator", "Telemetry", "JSON"]),

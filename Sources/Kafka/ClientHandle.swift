@@ -68,10 +68,10 @@ final class ClientHandle: @unchecked Sendable {
 
 /// The object behind the opaque pointer of librdkafka's callbacks.
 ///
-/// `log` is immutable and used from any thread; `consumer` only inside `poll`, on the owner's thread.
+/// `log` is immutable and used from any thread; `client` only inside `poll`, on the owner's thread.
 final class CallbackContext {
     let log: KafkaLogSink?
-    weak var consumer: KafkaConsumer?
+    weak var client: NativeGroupClient?
 
     init(log: KafkaLogSink?) { self.log = log }
 

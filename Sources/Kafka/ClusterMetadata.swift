@@ -64,31 +64,33 @@ extension ClusterMetadata.Topic {
 }
 
 extension KafkaConsumer {
-    /// Asks the broker for the total number of the topics' partitions, without blocking: on a separate thread, which
-    /// ends with the answer.
+    /// Asks the broker for the total number of the topics' partitions, without blocking.
     ///
-    /// librdkafka has no call for its own knowledge. Ask after an assignment: the topics exist then, so the query by
-    /// name creates none.
+    /// Ask after an assignment: the topics exist then, so the query by name creates none.
     ///
-    /// - Parameter done: called on that thread with nil if no broker answered within `timeoutMs`, or if there is no
+    /// - Parameter done: called on another thread with nil if no broker answered within `timeoutMs`, or if there is no
     ///   thread.
     public func countPartitions(
         of topics: [String], timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void
     ) {
-        let handle = handle
-        let isBegun = runDetached {
+        client.countPartitions(of: topics, timeoutMs: timeoutMs, done)
+    }
+}
+
+extension ClientHandle {
+    /// On a separate thread, which ends with the answer, because librdkafka has no call for its own knowledge.
+    func countPartitions(of topics: [String], timeoutMs: Int, _ done: @escaping @Sendable (Int?) -> Void) {
+        let isBegun = runDetached { [self] in
             var sum = 0
             for name in topics {
-                guard let count = handle.countPartitions(of: name, timeoutMs: timeoutMs) else { return done(nil) }
+                guard let count = countPartitions(of: name, timeoutMs: timeoutMs) else { return done(nil) }
                 sum += count
             }
             done(sum)
         }
         if !isBegun { done(nil) }
     }
-}
 
-extension ClientHandle {
     /// - Returns: nil if no broker answered.
     fileprivate func countPartitions(of name: String, timeoutMs: Int) -> Int? {
         guard let topic = topic(name, timeoutMs: timeoutMs), topic.error == nil else { return nil }

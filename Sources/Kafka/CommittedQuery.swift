@@ -10,16 +10,9 @@ import Telemetry
 /// (`rd_kafka_admin_coord_request` releases a reference that `rd_kafka_coord_req_fail` releases again: assertion
 /// `eonce->refcnt > 0`).
 final class CommittedQuery: @unchecked Sendable {
-    /// Its own list, freed with it.
-    private final class Partitions: @unchecked Sendable {
-        let raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
-        init(_ raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) { self.raw = raw }
-        deinit { rd_kafka_topic_partition_list_destroy(raw) }
-    }
-
     private struct Answer {
         /// Nil if the query failed.
-        var partitions: Partitions?
+        var partitions: NativeList?
         var round: UInt
     }
 
@@ -36,12 +29,11 @@ final class CommittedQuery: @unchecked Sendable {
     /// - Parameter round: returned with the answer.
     /// - Returns: false if nothing was asked, so that no answer comes.
     func ask(_ list: UnsafePointer<rd_kafka_topic_partition_list_t>, round: UInt) -> Bool {
-        guard list.pointee.cnt > 0, let copy = rd_kafka_topic_partition_list_copy(list) else { return false }
-        let question = Partitions(copy)
+        guard list.pointee.cnt > 0, let question = NativeList(copying: list) else { return false }
         let patienceMs = patienceMs
         return runDetached { [self] in
             let askedMs = monotonicMs()
-            let code = rd_kafka_committed(handle.raw, question.raw, patienceMs)
+            let code = question.with { rd_kafka_committed(handle.raw, $0, patienceMs) }
             let isAnswered = code == RD_KAFKA_RESP_ERR_NO_ERROR
             if !isAnswered { usleep(UInt32(clamping: max(0, askedMs + Self.refusalMs - monotonicMs()) * 1000)) }
             answers.withLock { $0.append(Answer(partitions: isAnswered ? question : nil, round: round)) }
@@ -49,15 +41,12 @@ final class CommittedQuery: @unchecked Sendable {
         }
     }
 
-    /// Passes on the available answers. The list is valid during the call, and nil if the query failed.
-    func takeAnswers(_ visit: (UnsafePointer<rd_kafka_topic_partition_list_t>?, _ round: UInt) -> Void) {
+    /// Passes on the available answers. The list is nil if the query failed.
+    func takeAnswers(_ visit: (NativeList?, _ round: UInt) -> Void) {
         let here = answers.withLock { answers in
             defer { answers.removeAll() }
             return answers
         }
-        for answer in here {
-            visit(answer.partitions.map { UnsafePointer($0.raw) }, answer.round)
-            withExtendedLifetime(answer) {}
-        }
+        for answer in here { visit(answer.partitions, answer.round) }
     }
 }

@@ -8,22 +8,9 @@ import Telemetry
 /// 2.0.2 while a leader is away, and ListOffsets came with 2.3. `rd_kafka_offsets_for_times` sends the same request,
 /// one per leader for all partitions together, and respects its timeout.
 final class EndsQuery: Sendable {
-    struct Answer {
-        var round: UInt
-        /// Unix ms: at that moment the ends were at or before these.
-        var askedMs: Int64
-        var reach: KafkaReach
-        /// The reason for an incomplete answer; nil if it is complete.
-        var error: KafkaError?
-        /// Empty if the whole query failed. A range is nil if the query for its partition failed.
-        var ranges: [Place] = []
-    }
-
-    typealias Place = (partition: TopicPartition, range: Range<Int64>?)
-
     private struct State {
         var isAsking = false
-        var answer: Answer?
+        var answer: EndsAnswer?
     }
 
     private let handle: ClientHandle
@@ -52,8 +39,9 @@ final class EndsQuery: Sendable {
         return isBegun
     }
 
-    private func answer(_ places: [(partition: TopicPartition, topic: String)], round: UInt, nowMs: Int64) -> Answer {
-        var answer = Answer(round: round, askedMs: nowMs, reach: .whole)
+    private func answer(_ places: [(partition: TopicPartition, topic: String)], round: UInt, nowMs: Int64) -> EndsAnswer
+    {
+        var answer = EndsAnswer(round: round, askedMs: nowMs, reach: .whole)
         do throws(KafkaError) {
             if places.isEmpty { try lookForBrokers() } else { answer.ranges = try ranges(places, &answer.error) }
             if answer.error != nil { answer.reach = .partial }
@@ -74,7 +62,7 @@ final class EndsQuery: Sendable {
     }
 
     /// - Returns: the answer once.
-    func takeAnswer() -> Answer? {
+    func takeAnswer() -> EndsAnswer? {
         state.withLock { state in
             defer { state.answer = nil }
             return state.answer
@@ -84,7 +72,7 @@ final class EndsQuery: Sendable {
     /// - Parameter error: an error from a partition's leader.
     private func ranges(
         _ places: [(partition: TopicPartition, topic: String)], _ error: inout KafkaError?
-    ) throws(KafkaError) -> [Place] {
+    ) throws(KafkaError) -> [EndsAnswer.Place] {
         let starts = try offsets(places, at: Int64(RD_KAFKA_OFFSET_BEGINNING), &error)
         let ends = try offsets(places, at: Int64(RD_KAFKA_OFFSET_END), &error)
         return zip(places, zip(starts, ends)).map { place, offsets in

@@ -1,6 +1,3 @@
-import CRdkafka
-import Glibc
-
 /// Commits settled offsets. librdkafka's own committer is off: in 2.0 it has no metadata, and its commit at an
 /// unassignment would replace ours without metadata.
 extension KafkaConsumer {
@@ -10,16 +7,16 @@ extension KafkaConsumer {
     /// does nothing while an assignment is pending: the library starts no partition while a commit is open, and `begin`
     /// needs it to start at once.
     public func commitChanges() {
-        if pendingAssignment == nil, commits.isIdle(nowMs: monotonicMs()) { commitNow() }
+        if pendingAssignment == nil, commits.isIdle(nowMs: client.steadyMs) { commitNow() }
     }
 
     /// The same without these conditions, before an end.
     public func commitNow() {
-        if !isAssignmentLost { commit(assignment) }
+        if !isAssignmentLost { commit(assignment.sorted()) }
     }
 
     /// A commit has no answer yet.
-    public var isCommitting: Bool { !commits.isIdle(nowMs: monotonicMs()) }
+    public var isCommitting: Bool { !commits.isIdle(nowMs: client.steadyMs) }
 
     /// Sends only changes. The library sends commits and later requests in the order of the calls, and ends an
     /// unassignment only after their answers.
@@ -34,29 +31,12 @@ extension KafkaConsumer {
             changed.append(progress)
         }
         if changed.isEmpty { return }
-        guard let list = rd_kafka_topic_partition_list_new(Int32(clamping: changed.count)) else { return }
-        defer { rd_kafka_topic_partition_list_destroy(list) }
-        for progress in changed { add(progress, to: list) }
-        let code = rd_kafka_commit(raw, list, 1)
-        if code == RD_KAFKA_RESP_ERR_NO_ERROR {
-            commits.noteSent(changed, nowMs: monotonicMs())
-            for progress in changed { sentNotes[progress.partition] = commitNotes[progress.partition] }
-        } else {
-            record(KafkaError(code), partition: nil)
+        let offsets = changed.map {
+            GroupOffset(partition: $0.partition, offset: $0.offset, metadata: metadata($0))
         }
-    }
-
-    private func add(_ progress: PartitionOffset, to list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
-        guard let offset = progress.offset, topics.indices.contains(progress.partition.topic) else { return }
-        let item = rd_kafka_topic_partition_list_add(
-            list, topics[progress.partition.topic], progress.partition.partition)
-        item?.pointee.offset = offset
-        let text = metadata(progress)
-        guard !text.isEmpty, let copy = malloc(text.count) else { return }
-        // The list frees it.
-        copy.copyMemory(from: text, byteCount: text.count)
-        item?.pointee.metadata = copy
-        item?.pointee.metadata_size = text.count
+        if let error = client.commit(offsets) { return record(error, partition: nil) }
+        commits.noteSent(changed, nowMs: client.steadyMs)
+        for progress in changed { sentNotes[progress.partition] = commitNotes[progress.partition] }
     }
 
     private func metadata(_ progress: PartitionOffset) -> [UInt8] {
@@ -68,35 +48,23 @@ extension KafkaConsumer {
             note, progress.settled?.metadata(maxCharacters: place - CommitNote.maxCharacters) ?? [])
     }
 
-    fileprivate func commitEnded(
-        _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
-    ) {
+    /// The answer of the last commit or, with an error, the lack of one.
+    package func commitEnded(_ items: [GroupOffset], _ failure: KafkaError?) {
         commits.noteEnded()
-        var error = code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code)
-        var isMetadataTooLarge = code == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE
-        var offsets: [PartitionOffset] = []
-        forEach(in: list) { item, partition in
-            if item.err != RD_KAFKA_RESP_ERR_NO_ERROR, error == nil { error = KafkaError(item.err) }
-            if item.err == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE { isMetadataTooLarge = true }
-            if code != RD_KAFKA_RESP_ERR_NO_ERROR || item.err != RD_KAFKA_RESP_ERR_NO_ERROR {
-                commits.noteFailed(partition)
-                sentNotes[partition] = nil
-            } else if item.offset >= 0, item.offset <= position(partition) ?? .max {
+        let error = failure ?? items.lazy.compactMap(\.error).first
+        for item in items {
+            if failure != nil || item.error != nil {
+                commits.noteFailed(item.partition)
+                sentNotes[item.partition] = nil
+            } else if let offset = item.offset, offset <= position(item.partition) ?? .max {
                 // One above the position was sent before the partition's log began again.
-                lags.noteCommitted(partition, item.offset)
+                lags.noteCommitted(item.partition, offset)
             }
-            offsets.append(PartitionOffset(partition: partition, offset: item.offset >= 0 ? item.offset : nil))
         }
-        if isMetadataTooLarge { commits.lowerMetadataBound() }
+        if failure?.isMetadataTooLarge ?? false || items.contains(where: { $0.error?.isMetadataTooLarge ?? false }) {
+            commits.lowerMetadataBound()
+        }
         if let error { errorCounts[error.code, default: 0] &+= 1 }
-        report(.committed(offsets, error))
+        report(.committed(items.map { PartitionOffset(partition: $0.partition, offset: $0.offset) }, error))
     }
 }
-
-let commitCallback:
-    @convention(c) (
-        OpaquePointer?, rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?,
-        UnsafeMutableRawPointer?
-    ) -> Void = { _, code, list, opaque in
-        CallbackContext.from(opaque)?.consumer?.commitEnded(code, list)
-    }

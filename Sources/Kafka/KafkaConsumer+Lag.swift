@@ -5,12 +5,9 @@ extension KafkaConsumer {
     public func watchLag() {
         takeEnds()
         lags.wantTimes()
-        let now = monotonicMs()
+        let now = client.steadyMs
         if isClosing || now &- (endsAskedMs ?? .min / 2) < endsEveryMs { return }
-        let places = assignment.compactMap { partition in
-            topics.indices.contains(partition.topic) ? (partition: partition, topic: topics[partition.topic]) : nil
-        }
-        if endsQuery.ask(places, round: assignmentRound, nowMs: wallMs()) { endsAskedMs = now }
+        if client.askEnds(assignment.sorted(), round: assignmentRound, nowMs: client.wallMs) { endsAskedMs = now }
     }
 
     /// End minus committed position, over the assigned partitions of a topic (index into `topics`).
@@ -24,7 +21,7 @@ extension KafkaConsumer {
     }
 
     private func takeEnds() {
-        guard let answer = endsQuery.takeAnswer() else { return }
+        guard let answer = client.takeEnds() else { return }
         reach = answer.reach
         if let error = answer.error {
             errorCounts[error.code, default: 0] &+= 1

@@ -1,5 +1,3 @@
-import CRdkafka
-
 extension KafkaConsumer {
     /// Stops fetching. Prefetched records are dropped and fetched again later, so do not switch often.
     ///
@@ -8,7 +6,7 @@ extension KafkaConsumer {
         let fresh = Set(partitions).intersection(assignment).subtracting(paused)
         if fresh.isEmpty { return }
         paused.formUnion(fresh)
-        stopFetching(fresh)
+        client.pause(fresh)
     }
 
     /// Resumes fetching of partitions paused by `pause`. Others are left alone, because resuming a running partition
@@ -17,7 +15,7 @@ extension KafkaConsumer {
         let held = Set(partitions).intersection(paused)
         if held.isEmpty { return }
         paused.subtract(held)
-        goOnFetching(held)
+        client.resume(held)
         turnBrokers()
     }
 
@@ -32,22 +30,11 @@ extension KafkaConsumer {
     /// before.
     public func rewind(_ partition: TopicPartition) {
         guard assignment.contains(partition) else { return }
-        _ = withNativeList([partition]) { list in
-            list.pointee.elems?.pointee.offset = Int64(RD_KAFKA_OFFSET_BEGINNING)
-            // 0: it does not wait for the outcome.
-            if let error = rd_kafka_seek_partitions(raw, list, 0) {
-                record(KafkaError(rd_kafka_error_code(error)), partition: partition)
-                rd_kafka_error_destroy(error)
-            }
-        }
-    }
-
-    private func stopFetching(_ partitions: Set<TopicPartition>) {
-        if !partitions.isEmpty { _ = withNativeList(partitions) { rd_kafka_pause_partitions(raw, $0) } }
+        if let error = client.seekToOldest(partition) { record(error, partition: partition) }
     }
 
     func goOnFetching(_ partitions: Set<TopicPartition>) {
-        if !partitions.isEmpty { _ = withNativeList(partitions) { rd_kafka_resume_partitions(raw, $0) } }
+        if !partitions.isEmpty { client.resume(partitions) }
     }
 
     /// The offset of the partition's next record, or a lower bound of it: after the last record delivered, or the end;
@@ -60,17 +47,11 @@ extension KafkaConsumer {
     /// The end of a partition from the last fetch. Nil before the first answer in this assignment; without end reports
     /// also before its first record or committed offset. No I/O.
     public func highWatermark(_ partition: TopicPartition) -> Int64? {
-        guard let reading = readings[partition], let next = reading.next ?? (reportsEnds ? nil : reading.committed),
-            topics.indices.contains(partition.topic)
+        guard let reading = readings[partition],
+            let next = reading.next ?? (client.reportsEnds ? nil : reading.committed),
+            let end = client.fetchedEnd(partition)
         else { return nil }
-        var low: Int64 = 0
-        var high: Int64 = 0
-        // Cached values only: the query ignores its timeout in 2.0.2 while a leader is down.
-        guard
-            rd_kafka_get_watermark_offsets(raw, topics[partition.topic], partition.partition, &low, &high)
-                == RD_KAFKA_RESP_ERR_NO_ERROR
-        else { return nil }
-        return max(high, next)
+        return max(end, next)
     }
 
     /// The ends of all assigned partitions now; nil while one of them is unknown, and between two assignments. Empty where the
@@ -92,23 +73,5 @@ extension KafkaConsumer {
             guard let reading = readings[partition] else { return true }
             return end <= 0 || (reading.next ?? reading.committed ?? -1) >= end
         }
-    }
-
-    /// The group's committed offsets from the broker. Blocks up to `timeoutMs`: control plane only.
-    public func committed(
-        _ partitions: [TopicPartition], timeoutMs: Int
-    ) throws(KafkaFault) -> [PartitionOffset] {
-        var offsets: [PartitionOffset] = []
-        let code = withNativeList(partitions) { list in
-            let code = rd_kafka_committed(raw, list, Int32(clamping: timeoutMs))
-            forEach(in: list) { item, partition in
-                offsets.append(PartitionOffset(partition: partition, offset: item.offset >= 0 ? item.offset : nil))
-            }
-            return code
-        }
-        guard let code, code == RD_KAFKA_RESP_ERR_NO_ERROR else {
-            throw .call(doing: "reading committed offsets", KafkaError(code ?? RD_KAFKA_RESP_ERR__FAIL))
-        }
-        return offsets
     }
 }

@@ -18,6 +18,11 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         self.isFatal = isFatal
     }
 
+    /// By librdkafka's number.
+    package init(code: Int32, isFatal: Bool = false) {
+        self.init(rd_kafka_resp_err_t(rawValue: code), isFatal: isFatal)
+    }
+
     /// The producer's bounded queue stayed full.
     public static var queueFull: KafkaError { KafkaError(RD_KAFKA_RESP_ERR__QUEUE_FULL) }
 
@@ -70,6 +75,9 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         default: false
         }
     }
+
+    /// A commit's metadata exceeds the broker's `offset.metadata.max.bytes`.
+    var isMetadataTooLarge: Bool { code == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE.rawValue }
 
     /// The requested offset is gone (retention) and the policy is `error`: the partition stops.
     public var isOffsetLost: Bool {

@@ -2,52 +2,63 @@ import CRdkafka
 
 /// A record borrowed for one call.
 ///
-/// It refers to librdkafka's buffer without a copy. Copy any data that must outlive the call. It cannot be stored.
+/// It refers to the client's buffer without a copy. Copy any data that must outlive the call. It cannot be stored.
 public struct KafkaRecord: ~Copyable {
-    private let message: UnsafeMutablePointer<rd_kafka_message_t>
     /// Its topic in the consumer's list, and its partition.
     public let partition: TopicPartition
+    public let offset: Int64
+    /// Unix ms, and whether it is the broker's time of appending; nil if the broker keeps none.
+    public let timestamp: (ms: Int64, isAppendTime: Bool)?
+    /// Nil for a record without a key. An empty key is an empty buffer.
+    public let key: UnsafeRawBufferPointer?
+    /// Nil for a null payload (a tombstone), which is legal.
+    public let value: UnsafeRawBufferPointer?
+    /// librdkafka parses the headers when they are asked for. Nil for a record of a model.
+    private let message: UnsafeMutablePointer<rd_kafka_message_t>?
 
     init(_ message: UnsafeMutablePointer<rd_kafka_message_t>, partition: TopicPartition) {
         self.message = message
         self.partition = partition
+        let fields = message.pointee
+        offset = fields.offset
+        key = fields.key.map { UnsafeRawBufferPointer(start: $0, count: fields.key_len) }
+        value = fields.payload.map { UnsafeRawBufferPointer(start: $0, count: fields.len) }
+        var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+        let time = rd_kafka_message_timestamp(message, &kind)
+        let hasTime = kind != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE && time >= 0
+        timestamp = hasTime ? (time, kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME) : nil
     }
 
-    public var offset: Int64 { message.pointee.offset }
+    /// A record of a model, without headers.
+    package init(
+        partition: TopicPartition, offset: Int64, timestamp: (ms: Int64, isAppendTime: Bool)?,
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
+    ) {
+        self.partition = partition
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        message = nil
+    }
 
     /// Unix ms, of creation or append depending on the topic; nil if the broker keeps none.
     public var timestampMs: Int64? { timestamp?.ms }
 
-    /// The same, and whether it is the broker's time of appending.
-    public var timestamp: (ms: Int64, isAppendTime: Bool)? {
-        var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
-        let time = rd_kafka_message_timestamp(message, &kind)
-        if kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || time < 0 { return nil }
-        return (time, kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
-    }
-
-    /// Nil for a record without a key. An empty key is an empty buffer.
-    public var key: UnsafeRawBufferPointer? {
-        message.pointee.key.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.key_len) }
-    }
-
-    /// Nil for a null payload (a tombstone), which is legal.
-    public var value: UnsafeRawBufferPointer? {
-        message.pointee.payload.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.len) }
-    }
-
     /// Bytes of key and value, as the ledger counts them.
-    public var byteCount: Int { message.pointee.key_len &+ message.pointee.len }
+    public var byteCount: Int { (key?.count ?? 0) &+ (value?.count ?? 0) }
 
     /// Visits the headers in order. The buffers are valid during each call. A nil value is a null header.
     public func forEachHeader(_ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void) {
-        KafkaHeader.forEach(of: message, visit)
+        if let message { KafkaHeader.forEach(of: message, visit) }
     }
 
     /// The last header of that name as text, with invalid UTF-8 repaired; nil if absent or null.
     public func header(_ name: String) -> String? {
         var headers: OpaquePointer?
-        guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return nil }
+        guard let message, rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else {
+            return nil
+        }
         var value: UnsafeRawPointer?
         var size = 0
         guard rd_kafka_header_get_last(headers, name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }

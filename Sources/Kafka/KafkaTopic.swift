@@ -5,9 +5,10 @@ import CRdkafka
 /// Unchecked Sendable: immutable, and librdkafka's topic handles are thread-safe.
 public final class KafkaTopic: @unchecked Sendable {
     public let name: String
-    let raw: OpaquePointer
+    /// Nil for a topic of a model.
+    let raw: OpaquePointer?
     /// A topic handle must not outlive its client.
-    private let owner: ClientHandle
+    private let owner: ClientHandle?
 
     init(name: String, raw: OpaquePointer, owner: ClientHandle) {
         self.name = name
@@ -15,7 +16,16 @@ public final class KafkaTopic: @unchecked Sendable {
         self.owner = owner
     }
 
-    deinit { rd_kafka_topic_destroy(raw) }
+    /// A topic of a model.
+    package init(name: String) {
+        self.name = name
+        raw = nil
+        owner = nil
+    }
+
+    deinit {
+        if let raw { rd_kafka_topic_destroy(raw) }
+    }
 }
 
 /// A record's header. A nil value is Kafka's null, which differs from an empty value.
@@ -109,6 +119,13 @@ public struct DeliveryReport: Sendable {
         public let value: [UInt8]?
         public let headers: [KafkaHeader]
 
+        package init(topic: String, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader]) {
+            self.topic = topic
+            self.key = key
+            self.value = value
+            self.headers = headers
+        }
+
         init(_ message: UnsafePointer<rd_kafka_message_t>) {
             let record = message.pointee
             topic = record.rkt.flatMap { rd_kafka_topic_name($0) }.map { String(cString: $0) } ?? ""
@@ -116,6 +133,16 @@ public struct DeliveryReport: Sendable {
             value = record.payload.map { Array(UnsafeRawBufferPointer(start: $0, count: record.len)) }
             headers = KafkaHeader.all(of: message)
         }
+    }
+
+    package init(
+        opaque: UInt64, partition: Int32, offset: Int64?, error: KafkaError? = nil, failedRecord: FailedRecord? = nil
+    ) {
+        self.opaque = opaque
+        self.partition = partition
+        self.offset = offset
+        self.error = error
+        self.failedRecord = failedRecord
     }
 
     init(_ message: UnsafePointer<rd_kafka_message_t>) {

@@ -37,7 +37,7 @@ public final class KafkaTopicWriter {
             case .refused(let error): return error
             case .queueFull:
                 if monotonicMs() >= deadline { return .queueFull }
-                producer.handle.wake.wait(milliseconds: 50)
+                producer.wait(milliseconds: 50)
                 takeReports()
             }
         }

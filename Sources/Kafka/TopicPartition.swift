@@ -1,7 +1,7 @@
 /// A partition of one of the client's topics; the topic is an index into the client's list.
 ///
 /// An index instead of a name keeps the hot path free of strings.
-public struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
+public struct TopicPartition: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Index into the consumer's `topics`.
     public let topic: Int
     public let partition: Int32
@@ -9,6 +9,10 @@ public struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
     public init(topic: Int, partition: Int32) {
         self.topic = topic
         self.partition = partition
+    }
+
+    public static func < (one: TopicPartition, other: TopicPartition) -> Bool {
+        (one.topic, one.partition) < (other.topic, other.partition)
     }
 
     public var description: String { "#\(topic)[\(partition)]" }

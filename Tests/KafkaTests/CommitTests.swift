@@ -98,7 +98,7 @@ struct CommitTests {
             item?.pointee.offset = 2
             item?.pointee.metadata = UnsafeMutableRawPointer(strdup(text))
             item?.pointee.metadata_size = text.utf8.count
-            rd_kafka_commit(first.consumer.raw, list, 1)
+            rd_kafka_commit(try first.native.raw, list, 1)
             rd_kafka_topic_partition_list_destroy(list)
             _ = pump([first]) { first.committedTo(2) }
             _ = first.consumer.close(timeoutMs: 15_000)

@@ -199,7 +199,7 @@ struct LagTests {
             let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
             try write(producer, "events", (0..<10).map { (nil, "v\($0)", Int32($0 % 2)) })
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
-            member.consumer.committedQuery.patienceMs = 300
+            try member.native.committedQuery.patienceMs = 300
             var steps: [String] = []
             func step(_ name: String, until condition: () -> Bool) {
                 if !pump([member], seconds: 40, until: condition) { steps.append("\(name) did not happen") }

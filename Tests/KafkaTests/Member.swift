@@ -1,5 +1,6 @@
 import Glibc
-import Kafka
+
+@testable import Kafka
 
 /// A group member for tests: notes what it hears, and commits what the test says.
 final class Member: KafkaConsumerDelegate {
@@ -57,6 +58,14 @@ final class Member: KafkaConsumerDelegate {
     init(_ consumer: KafkaConsumer) {
         self.consumer = consumer
         consumer.delegate = self
+    }
+
+    /// librdkafka's client below the consumer.
+    var native: NativeGroupClient {
+        get throws {
+            guard let native = consumer.client as? NativeGroupClient else { throw Broken("not librdkafka's client") }
+            return native
+        }
     }
 
     func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {

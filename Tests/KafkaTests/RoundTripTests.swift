@@ -65,7 +65,7 @@ struct RoundTripTests {
 
             let second = try Member(broker.bootstrap, group: "g", topics: ["events"])
             let resumedAll = pump([second]) { second.seen.count >= 16 }
-            let committed = try second.consumer.committed([one, two], timeoutMs: 5000)
+            let committed = try second.native.committed([one, two], timeoutMs: 5000)
             let resumed = second.seen.filter { $0.partition == one }.map(\.offset)
             _ = second.consumer.close(timeoutMs: 15_000)
             return Outcome(
@@ -122,7 +122,7 @@ struct RoundTripTests {
         let outcome = try await offPool { () throws -> Outcome in
             let member = try Member("127.0.0.1:1", group: "g", topics: ["events"])
             rd_kafka_test_fatal_error(
-                member.consumer.handle.raw, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, "fenced by a test")
+                try member.native.raw, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, "fenced by a test")
             let told = pump([member]) { member.failures.contains { $0.isFatal } }
             _ = pump([member], seconds: 0.5) { false }
             return Outcome(told: told, fatals: member.failures.filter(\.isFatal))

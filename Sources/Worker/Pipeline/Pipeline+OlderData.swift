@@ -136,13 +136,13 @@ extension Pipeline {
         let partitions = Array(starts.keys)
         // It is called on the loop, and not after `shut`.
         nonisolated(unsafe) let pipeline = self
-        let replay = StateReplay(shard.loop) { pipeline.take($0, of: losses, partitions) }
+        let replay = replaySource.makeReplay(shard.loop) { pipeline.take($0, of: losses, partitions) }
         self.replay = replay
         userStates.didMakeAgain = { [unowned self] in self.replay?.goOn() }
-        replay.start(replaySource, from: starts)
+        replay.start(from: starts)
     }
 
-    private func take(_ step: StateReplay.Step, of losses: [Int: StateStore.Loss], _ partitions: [Int32]) {
+    private func take(_ step: StateReplayStep, of losses: [Int: StateStore.Loss], _ partitions: [Int32]) {
         switch step {
         case .records(let records): applyAgain(records)
         case .ended(let partitionCount):
@@ -163,7 +163,7 @@ extension Pipeline {
         }
     }
 
-    private func applyAgain(_ records: [StateReplay.Record]) {
+    private func applyAgain(_ records: [StateReplayRecord]) {
         for record in records {
             // A bad record went to the dead-letter topic when it was read first.
             let latestMs = EventReader.latestMs(kafkaMs: record.kafkaMs, nowMs: shard.nowMs)

@@ -36,8 +36,8 @@ final class Pipeline {
     var tokenLoss = TokenLoss()
     var dataAge: DataAge
     /// Applies user state again since Redis has older data; nil: it does not.
-    var replay: StateReplay?
-    let replaySource: StateReplay.Source
+    var replay: (any StateReplay)?
+    let replaySource: any StateReplaySource
     /// Servers that have not answered the last beat.
     var beatsAwaited: Set<Int> = []
     /// The number of the last beat, and the offsets that it carries (`Intake.settledPlaces`).

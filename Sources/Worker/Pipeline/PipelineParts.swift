@@ -22,7 +22,7 @@ struct PipelineParts {
     /// `token_loss: stop`.
     var stopsAtTokenLoss = true
     /// Where user state is read again.
-    var replaySource: StateReplay.Source
+    var replaySource: any StateReplaySource
     var traces: TracePlan
     /// Nil if waits are not measured.
     var waits: StageWaits?

@@ -13,6 +13,8 @@ struct ShardParts {
     var registry: MetricsRegistry
     var log: Log
     var shared: ProcessShared
+    /// Where the Kafka clients come from.
+    var kafka: any KafkaClients = NativeKafkaClients()
 
     func make() throws(StartFault) -> PipelineParts {
         let topics = configuration.kafka.topics
@@ -22,14 +24,13 @@ struct ShardParts {
         let chunks: KafkaConsumer
         let producers: OutProducers
         do throws(KafkaFault) {
-            events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events], reportsEnds: false)
+            events = try consumer(client.member("\(index)"), of: [topics.events])
             // A separate member, so that waiting pushes never hold back user state.
-            userState = try KafkaConsumer(
-                client.member("\(index)-state"), topics: [topics.userState, topics.parked])
+            userState = try consumer(
+                client.member("\(index)-state"), of: [topics.userState, topics.parked], reportsEnds: true)
             // A separate member, so that a giant group holds back no other message.
-            chunks = try KafkaConsumer(
-                client.member("\(index)-chunks"), topics: [topics.chunks], reportsEnds: false)
-            producers = try OutProducers(client)
+            chunks = try consumer(client.member("\(index)-chunks"), of: [topics.chunks])
+            producers = try OutProducers(client, of: kafka)
         } catch {
             throw StartFault("Kafka: \(error)")
         }
@@ -41,12 +42,18 @@ struct ShardParts {
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
             results: configuration.results, stateResults: configuration.stateResults,
             stopsAtTokenLoss: configuration.stopsAtTokenLoss,
-            replaySource: StateReplay.Source(
+            replaySource: TopicReplaySource(
                 client: configuration.kafka.client(id: "carillon-\(index)-replay", log: kafkaLog),
                 topic: topics.userState),
             traces: TracePlan(configuration.trace),
             waits: shared.timesStages ? StageWaits(registry) : nil, shared: shared,
             shardIndex: index)
+    }
+
+    private func consumer(
+        _ configuration: KafkaConfiguration, of topics: [String], reportsEnds: Bool = false
+    ) throws(KafkaFault) -> KafkaConsumer {
+        KafkaConsumer(try kafka.group(configuration, topics: topics, reportsEnds: reportsEnds))
     }
 
     private var limits: PipelineLimits {

@@ -29,7 +29,8 @@ final class ShardRuntime: PipelineOwner {
 
     init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
-        shared: ProcessShared, onFatal: @escaping @Sendable () -> Void
+        shared: ProcessShared, kafka: any KafkaClients = NativeKafkaClients(),
+        onFatal: @escaping @Sendable () -> Void
     ) throws(StartFault) {
         self.index = index
         self.loop = loop
@@ -39,7 +40,7 @@ final class ShardRuntime: PipelineOwner {
         if shared.timesStages { loop.stageClock = StageClock(registry) }
         parts = ShardParts(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log,
-            shared: shared)
+            shared: shared, kafka: kafka)
         pipeline = Pipeline(try parts.make())
         pipeline.owner = self
         do throws(LoopFault) {

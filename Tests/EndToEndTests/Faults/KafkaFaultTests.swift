@@ -213,14 +213,10 @@ extension Stage {
     nonisolated func committedRecords(of topic: String) async throws -> Int {
         var client = world.kafka
         client.group = "carillon"
-        client.options["session.timeout.ms"] = String(Stage.shortSessionMs)
         let configuration = client
         return try await offPool {
-            let consumer = try KafkaConsumer(configuration, topics: [topic])
-            let partitions = (0..<4).map { TopicPartition(topic: 0, partition: Int32($0)) }
-            let offsets = try consumer.committed(partitions, timeoutMs: 30_000)
-            _ = consumer.close(timeoutMs: 10_000)
-            return offsets.reduce(0) { $0 + Int($1.offset ?? 0) }
+            let partitions = try KafkaGroupLag(configuration, topics: [topic]).look(timeoutMs: 30_000)
+            return partitions.reduce(0) { $0 + Int($1.committed ?? 0) }
         }
     }
 }

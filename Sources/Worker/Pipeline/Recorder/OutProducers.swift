@@ -37,8 +37,12 @@ final class OutProducers {
     }
 
     /// A `linger.ms` of the configuration applies to both.
-    convenience init(_ client: KafkaConfiguration) throws(KafkaFault) {
-        try self.init { role throws(KafkaFault) in try KafkaProducer(Self.configuration(client, role)) }
+    convenience init(
+        _ client: KafkaConfiguration, of kafka: any KafkaClients = NativeKafkaClients()
+    ) throws(KafkaFault) {
+        try self.init { role throws(KafkaFault) in
+            KafkaProducer(try kafka.producer(Self.configuration(client, role)))
+        }
     }
 
     private static func configuration(_ client: KafkaConfiguration, _ role: Role) -> KafkaConfiguration {

@@ -4,51 +4,73 @@ import Kafka
 import Synchronization
 import Telemetry
 
-/// Reads a part of the user-state topic once more, on a thread of its own and without the group, and hands it to its loop in
-/// batches. The next batch is read once the loop has called `goOn`, so that memory is bounded.
-final class StateReplay: Sendable {
-    /// A step of the replay, for the loop.
-    enum Step: Sendable {
-        /// In their order within a partition.
-        case records([Record])
-        /// All is handed over. `partitionCount`: how many partitions the topic has.
-        case ended(partitionCount: Int)
-        case failed(String)
-    }
+/// Reads a part of the user-state topic once more, and hands it to its loop in batches. The next batch is read once the loop
+/// has called `goOn`, so that memory is bounded.
+protocol StateReplay: AnyObject {
+    /// Begins to read from these places to the end that each partition has then.
+    func start(from starts: [Int32: KafkaTopicReader.Start])
+    /// The last batch is applied.
+    func goOn()
+    /// Nothing is handed over any more.
+    func cancel()
+}
 
-    struct Record: Sendable {
-        let value: [UInt8]
-        /// Kafka's timestamp, Unix ms; 0: there is none.
-        let kafkaMs: Int64
-    }
+/// Makes the replays of a shard.
+protocol StateReplaySource {
+    /// - Parameter handler: called on the loop.
+    func makeReplay(_ loop: Loop, _ handler: @escaping @Sendable (StateReplayStep) -> Void) -> any StateReplay
+}
 
-    /// How the topic is reached.
-    struct Source {
-        var client: KafkaConfiguration
-        var topic: String
-    }
+/// A step of a replay, for the loop.
+enum StateReplayStep: Sendable {
+    /// In their order within a partition.
+    case records([StateReplayRecord])
+    /// All is handed over. `partitionCount`: how many partitions the topic has.
+    case ended(partitionCount: Int)
+    case failed(String)
+}
 
+struct StateReplayRecord: Sendable {
+    let value: [UInt8]
+    /// Kafka's timestamp, Unix ms; 0: there is none.
+    let kafkaMs: Int64
+}
+
+/// Reads the topic from a cluster.
+struct TopicReplaySource: StateReplaySource {
+    var client: KafkaConfiguration
+    var topic: String
+
+    func makeReplay(_ loop: Loop, _ handler: @escaping @Sendable (StateReplayStep) -> Void) -> any StateReplay {
+        TopicReplay(self, loop, handler)
+    }
+}
+
+/// A replay on a thread of its own, without the group.
+final class TopicReplay: StateReplay, Sendable {
     private static let recordsMax = 256
     private static let bytesMax = 1 << 20
     private static let silenceMs = 20_000
 
+    private let client: KafkaConfiguration
+    private let topic: String
     private let loop: Loop
     private let isCancelled = Atomic<Bool>(false)
     /// Whether the loop has room for a batch.
     private let hasRoom = Atomic<Bool>(true)
-    private let handler: @Sendable (Step) -> Void
+    private let handler: @Sendable (StateReplayStep) -> Void
 
-    /// - Parameter handler: called on the loop.
-    init(_ loop: Loop, _ handler: @escaping @Sendable (Step) -> Void) {
+    init(_ source: TopicReplaySource, _ loop: Loop, _ handler: @escaping @Sendable (StateReplayStep) -> Void) {
+        client = source.client
+        topic = source.topic
         self.loop = loop
         self.handler = handler
     }
 
-    /// Begins to read from these places to the end that each partition has then.
-    func start(_ source: Source, from starts: [Int32: KafkaTopicReader.Start]) {
+    func start(from starts: [Int32: KafkaTopicReader.Start]) {
         let isBegun = runDetached { [self] in
             do {
-                hand(.ended(partitionCount: try read(source, starts)))
+                hand(.ended(partitionCount: try read(starts)))
             } catch {
                 hand(.failed("\(error)"))
             }
@@ -56,34 +78,32 @@ final class StateReplay: Sendable {
         if !isBegun { hand(.failed("no thread can be made")) }
     }
 
-    /// The last batch is applied.
     func goOn() { hasRoom.store(true, ordering: .releasing) }
 
-    /// Nothing is handed over any more.
     func cancel() { isCancelled.store(true, ordering: .releasing) }
 
     private var isOver: Bool { isCancelled.load(ordering: .acquiring) }
 
-    private func read(_ source: Source, _ starts: [Int32: KafkaTopicReader.Start]) throws -> Int {
-        let reader = try KafkaTopicReader(source.client, topic: source.topic, only: starts)
-        var batch: [Record] = []
+    private func read(_ starts: [Int32: KafkaTopicReader.Start]) throws -> Int {
+        let reader = try KafkaTopicReader(client, topic: topic, only: starts)
+        var batch: [StateReplayRecord] = []
         var bytes = 0
         let outcome = try reader.read(silenceMs: Self.silenceMs, isStopped: { isOver }) { record in
             guard let value = record.value else { return .goOn }
-            batch.append(Record(value: Array(value), kafkaMs: record.timestampMs ?? 0))
+            batch.append(StateReplayRecord(value: Array(value), kafkaMs: record.timestampMs ?? 0))
             bytes += value.count
             guard batch.count >= Self.recordsMax || bytes >= Self.bytesMax else { return .goOn }
             handBatch(&batch)
             bytes = 0
             return .goOn
         }
-        if outcome == .timedOut { throw SilentTopic(topic: source.topic) }
+        if outcome == .timedOut { throw SilentTopic(topic: topic) }
         if !batch.isEmpty { handBatch(&batch) }
         awaitRoom()
         return reader.partitionCount
     }
 
-    private func handBatch(_ batch: inout [Record]) {
+    private func handBatch(_ batch: inout [StateReplayRecord]) {
         awaitRoom()
         hasRoom.store(false, ordering: .releasing)
         hand(.records(batch))
@@ -95,7 +115,7 @@ final class StateReplay: Sendable {
         while !isOver, !hasRoom.load(ordering: .acquiring) { usleep(2_000) }
     }
 
-    private func hand(_ step: Step) {
+    private func hand(_ step: StateReplayStep) {
         if isOver { return }
         loop.post { [self] in if !isOver { handler(step) } }
     }
