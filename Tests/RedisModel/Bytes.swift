@@ -62,16 +62,35 @@ func digits(of number: Double, isShortest: Bool = false) -> String {
     if number == number.rounded(), abs(number) < (isShortest ? 0x1p62 : 1e15) {
         return number == 0 && number.sign == .minus ? "-0" : String(Int64(number))
     }
-    var width = isShortest ? 15 : 17
-    while true {
-        let text = printed(number, width)
-        if width >= 17 || strtod(text, nil) == number { return text }
-        width += 1
-    }
+    return isShortest ? shortest(number) : printed(number, 17, "g")
 }
 
-private func printed(_ number: Double, _ width: Int) -> String {
+private func printed(_ number: Double, _ width: Int, _ form: String) -> String {
     var buffer = [CChar](repeating: 0, count: 48)
-    let length = withVaList([Int32(width), number]) { vsnprintf(&buffer, buffer.count, "%.*g", $0) }
+    let length = withVaList([Int32(width), number]) { vsnprintf(&buffer, buffer.count, "%.*" + form, $0) }
     return String(decoding: buffer.prefix(Int(length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+/// The fewest digits that read back, as fpconv sets them.
+private func shortest(_ number: Double) -> String {
+    var text = ""
+    for width in 0...16 {
+        text = printed(abs(number), width, "e")
+        if strtod(text, nil) == abs(number) { break }
+    }
+    let parts = text.split(separator: "e")
+    guard parts.count == 2, let exponent = Int(parts[1]) else { return text }
+    let digits = parts[0].filter { $0 != "." }
+    let scale = exponent - digits.count + 1
+    let sign = number < 0 ? "-" : ""
+    if scale >= 0, abs(exponent) < digits.count + 7 { return sign + digits + String(repeating: "0", count: scale) }
+    if scale < 0, scale > -7 || abs(exponent) < 4 {
+        let before = digits.count + scale
+        return before > 0
+            ? sign + digits.prefix(before) + "." + digits.dropFirst(before)
+            : sign + "0." + String(repeating: "0", count: -before) + digits
+    }
+    let rest = digits.dropFirst()
+    return sign + digits.prefix(1) + (rest.isEmpty ? "" : "." + rest) + "e" + (exponent < 0 ? "-" : "+")
+        + String(abs(exponent))
 }

@@ -28,7 +28,7 @@ extension Server {
             if replication.liveReplicas < options.minReplicas { throw .noReplicas }
         }
         if flags.contains(.write), isReplica { throw .readOnly }
-        if isReplica, !link.isUp, !options.servesStaleData, !flags.contains(.whileStale) { throw .masterDown }
+        if isStale, !flags.contains(.whileStale) { throw .masterDown }
         if troubles.isLoading, !flags.contains(.whileLoading) { throw .loading }
         if troubles.isBusy, !flags.contains(.whileBusy) { throw .busy }
         let isControl = ["exec", "discard", "multi", "quit", "reset", "watch"].contains(command.name)
@@ -49,7 +49,10 @@ extension Server {
             }
             throw RedisError("ERR unknown command '\(utf8(name.prefix(128)))', with args beginning with: \(rest)")
         }
-        guard command.takes(words.count) else { throw .argumentCount(command.fullName(words)) }
+        if let word = command.subcommand(words), command.subcommands[word] == nil {
+            throw .unknownSubcommand(words[1], of: command.name.uppercased())
+        }
+        guard command.takes(words) else { throw .argumentCount(command.fullName(words)) }
         return command
     }
 
@@ -64,14 +67,18 @@ extension Server {
     private func checkRights(_ command: Command, _ words: [Bytes]) throws(RedisError) {
         guard !command.flags.contains(.beforeLogin), let user = client.user.flatMap({ users[$0] }) else { return }
         if !user.mayRun(command, words) {
-            throw RedisError("NOPERM this user has no permissions to run the '\(command.fullName(words))' command")
+            let subject = options.hasShortestDigits ? "User \(user.name)" : "this user"
+            throw RedisError("NOPERM \(subject) has no permissions to run the '\(command.fullName(words))' command")
         }
         // A script needs both rights of its keys.
         let keys = command.keys(in: words)
         let isScript = command.flags.contains(.script) && !command.name.hasSuffix("_ro")
         let isWrite = isScript || command.flags.contains(.write)
         if (isScript && !user.mayUse(keys, writes: false)) || !user.mayUse(keys, writes: isWrite) {
-            throw RedisError("NOPERM this user has no permissions to access one of the keys used as arguments")
+            throw RedisError(
+                options.hasShortestDigits
+                    ? "NOPERM No permissions to access a key"
+                    : "NOPERM this user has no permissions to access one of the keys used as arguments")
         }
     }
 

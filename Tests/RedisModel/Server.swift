@@ -26,7 +26,7 @@ public final class Server {
     // Memory.
     private var exactBytes = 0
     private var bytesSince = 0
-    private var writesSince = Int.max
+    private var writesSince = Server.recountEvery
 
     // Replication: see `ReplicationModel`.
     var replication: ReplicationRole
@@ -57,6 +57,9 @@ public final class Server {
     var isCluster: Bool { clusterNode != nil }
 
     var isReplica: Bool { replication.master != nil }
+
+    /// A replica without its master that answers only some commands.
+    var isStale: Bool { isReplica && !link.isUp && !options.servesStaleData }
 
     /// The database of the connection whose command runs.
     var keys: Keyspace {
@@ -120,9 +123,11 @@ public final class Server {
 
     // MARK: Memory
 
+    private static let recountEvery = 32
+
     /// Approximate: exact at times, and the bytes of the writes since.
     var usedBytes: Int {
-        if writesSince >= 32 {
+        if writesSince >= Self.recountEvery {
             exactBytes = (1 << 20) + databases.reduce(0) { $0 + $1.byteCount }
             bytesSince = 0
             writesSince = 0
@@ -139,7 +144,7 @@ public final class Server {
     }
 
     /// The next look at the memory counts anew.
-    func recountMemory() { writesSince = .max }
+    func recountMemory() { writesSince = Self.recountEvery }
 
     public func setMaxMemory(_ bytes: Int) {
         options.maxMemory = bytes

@@ -3,8 +3,13 @@ import Support
 /// Random commands with arguments that are often right and sometimes wrong.
 struct CommandGenerator {
     var random: SeededGenerator
+    /// Redis 8 reads no hexadecimal, empty or indented scores.
+    private let isNew: Bool
 
-    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+    init(seed: UInt64, version: String) {
+        random = SeededGenerator(seed: seed)
+        isNew = (Int(version.prefix { $0 != "." }) ?? 0) >= 8
+    }
 
     mutating func next() -> [[UInt8]] {
         switch below(20) {
@@ -44,10 +49,11 @@ struct CommandGenerator {
     }
 
     mutating func score() -> String {
-        pick([
+        if !isNew, below(8) == 0 { return pick(["", " 1", "0x10"]) }
+        return pick([
             String(below(20) - 10), String(below(20)), "1.5", "0.1", "-0", "1e3", "inf", "-inf", "+inf", "1e20", "nan",
-            "x", "",
-            " 1", "0x10", "3.0000000000000001", "1700000000123", "1e17", "123456789012345678",
+            "x",
+            "3.0000000000000001", "1700000000123", "1e17", "123456789012345678",
         ])
     }
 
@@ -191,18 +197,21 @@ struct CommandGenerator {
     }
 
     private mutating func scoreBound() -> String {
-        pick(["-inf", "+inf", "(" + score(), score(), "0", "(", "(5", "5", ""])
+        pick(["-inf", "+inf", "(" + score(), score(), "0", isNew ? "(x" : "(", "(5", "5", isNew ? "y" : ""])
     }
 
     private mutating func byteBound() -> String { pick(["-", "+", "[" + member(), "(" + member(), "x", "[", ""]) }
 
-    private mutating func bound() -> String { below(2) == 0 ? scoreBound() : byteBound() }
+    private mutating func bound() -> String {
+        let bound = below(2) == 0 ? scoreBound() : byteBound()
+        return isNew ? String(bound.prefix { $0 != "\u{0}" }) + "z" : bound
+    }
 
     private mutating func lists() -> [[UInt8]] {
         let key = key("l")
         switch below(5) {
         case 0, 1: return words(pick(["RPUSH", "LPUSH"]), [key] + some(3) { [$0.member()] })
-        case 2: return words(pick(["LPOP", "RPOP", "LLEN"]), [key])
+        case 2: return words(pick(["LPOP", "RPOP", "LLEN"]), [key] + pick([[], [], [], ["2"], ["0"], ["-1"]]))
         case 3: return words("LRANGE", [key, number(), number()])
         default: return words("LINDEX", [key, pick(["0", "1", "-1", "9"])])
         }
@@ -216,8 +225,11 @@ struct CommandGenerator {
                 pick(["DEL", "UNLINK", "EXISTS", "TOUCH"]), some(3) { $0.below(2) == 0 ? [key] : [$0.key("s")] })
         case 2: return words("TYPE", [key])
         case 3...5:
-            let options = below(3) == 0 ? some(2) { [$0.pick(["NX", "XX", "GT", "LT", "Q"])] } : []
-            switch below(4) {
+            // The two clocks differ, so only times that do not follow from them are compared with others.
+            let kind = below(4)
+            let conditions = kind < 2 ? ["NX", "XX", "Q"] : ["NX", "XX", "GT", "LT", "Q"]
+            let options = below(3) == 0 ? some(2) { [$0.pick(conditions)] } : []
+            switch kind {
             case 0:
                 return words(
                     "EXPIRE", [key, pick(["5000", "90000", "-1", "0", "x", "9223372036854775807"])] + options)

@@ -1,5 +1,6 @@
-import RedisModel
 import Support
+
+@testable import RedisModel
 
 /// The model and a real redis-server, given the same commands.
 struct Differential {
@@ -58,6 +59,13 @@ struct Differential {
                 model: tree?.description ?? String(decoding: bytes, as: UTF8.self), before: history(of: command))
         }
         return nil
+    }
+
+    /// Both become a replica of a master that does not answer, or masters again.
+    mutating func setReplica(_ isReplica: Bool) throws {
+        _ = try real.ask(isReplica ? ["REPLICAOF", "127.0.0.1", "1"] : ["REPLICAOF", "NO", "ONE"])
+        model.replication.master = isReplica ? ("127.0.0.1", 1) : nil
+        model.link.isUp = !isReplica
     }
 
     private func history(of command: [[UInt8]]) -> [String] {

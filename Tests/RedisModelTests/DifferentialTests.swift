@@ -8,7 +8,7 @@ import Testing
 /// The model answers what redis-server answers. `CARILLON_MODEL_COMMANDS` sets the number of commands,
 /// `CARILLON_MODEL_SEED` repeats a run.
 @Suite struct DifferentialTests {
-    private static func setting(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
+    static func setting(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
 
     @Test func randomCommandsAndScriptsHaveEqualReplies() throws {
         let seed = Self.setting("CARILLON_MODEL_SEED") ?? .random(in: 0..<1_000_000)
@@ -16,8 +16,8 @@ import Testing
         let server = try RedisServer()
         var both = try Differential(port: server.port) { Loop.wallMs() }
         print("redis-server \(both.version), \(count) commands, CARILLON_MODEL_SEED=\(seed)")
-        var plain = CommandGenerator(seed: seed)
-        var scripts = ScriptGenerator(seed: seed &+ 1)
+        var plain = CommandGenerator(seed: seed, version: both.version)
+        var scripts = ScriptGenerator(seed: seed &+ 1, version: both.version)
         var left = count
         while left > 0 {
             let batch = (0..<min(left, 200)).map { _ in plain.below(2) == 0 ? plain.next() : scripts.next() }
@@ -29,5 +29,38 @@ import Testing
         }
         let difference = try both.compareData()
         #expect(difference == nil, "CARILLON_MODEL_SEED=\(seed): \(difference?.description ?? "")")
+    }
+
+    @Test func theRulesOfCommandsAreThoseOfRedis7() throws {
+        let server = try RedisServer()
+        let both = try Differential(port: server.port) { Loop.wallMs() }
+        guard both.version.hasPrefix("7.0.") else { return }
+        let differences = try CommandRules.differences(RealServer(port: server.port))
+        #expect(differences == [])
+    }
+
+    /// With the types of RESP3.
+    @Test func repliesOfTheThirdProtocolAreEqual() throws {
+        let server = try RedisServer()
+        let lines = [
+            "SET s 1", "GET s", "GET none", "HSET h a 1", "HGETALL h", "SADD m a", "SMEMBERS m", "ZADD z 1.5 a 2 b",
+            "ZSCORE z a",
+            "ZMSCORE z a x", "ZRANGE z 0 -1 WITHSCORES", "ZADD z INCR 1 a", "ZADD z XX INCR 1 x", "ZPOPMIN z",
+            "ZPOPMAX z 1",
+            "HRANDFIELD h 1 WITHVALUES", "SPOP none", "SPOP m 1", "LPOP none 1",
+            "EVAL \"return {1, 'a', false, {ok='F'}}\" 0",
+            "EVAL \"return redis.call('HGETALL', 'h')\" 0", "EVAL \"return {double=1.5}\" 0", "MGET s none",
+            "KEYS none",
+            "ZRANK z none", "HELLO 4", "HELLO x", "EVAL \"return nil\" 0", "HSCAN h 0", "SINTER m none",
+        ]
+        let real = try Ports.exchange(
+            port: server.port, send: Array((["HELLO 3"] + lines + ["QUIT", ""]).joined(separator: "\r\n").utf8))
+        let model = Server()
+        let client = model.connect()
+        _ = model.receive(Array("HELLO 3\r\n".utf8), from: client, nowMs: 1)
+        let own = model.receive(Array((lines + ["QUIT", ""]).joined(separator: "\r\n").utf8), from: client, nowMs: 1)
+        let text = String(decoding: real, as: UTF8.self)
+        let behind = text.firstRange(of: "modules\r\n*0\r\n").map { String(text[$0.upperBound...]) }
+        #expect(behind?.split(separator: "\r\n") == String(decoding: own, as: UTF8.self).split(separator: "\r\n"))
     }
 }

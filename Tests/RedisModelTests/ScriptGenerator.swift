@@ -9,7 +9,7 @@ struct ScriptGenerator {
     private var known: Set<String> = []
     static let base = 1_700_000_000_000
 
-    init(seed: UInt64) { words = CommandGenerator(seed: seed) }
+    init(seed: UInt64, version: String) { words = CommandGenerator(seed: seed, version: version) }
 
     mutating func next() -> [[UInt8]] {
         switch words.below(12) {

@@ -9,8 +9,13 @@ public final class ClusterModel {
     private let views: [ClusterNode]
     private var map: ClusterMap
 
+    /// - Parameters:
+    ///   - options: of all nodes. The ports follow one after the other.
+    ///   - ports: of each node, in place of those.
     public init(
-        masters: Int = 3, replicasEach: Int = 1, options: ServerOptions = ServerOptions(port: 7000), seed: UInt64 = 1
+        masters: Int = 3, replicasEach: Int = 1, options: ServerOptions = ServerOptions(port: 7000),
+        ports: [UInt16] = [],
+        seed: UInt64 = 1
     ) {
         var random = SplitMix(seed: seed)
         let count = masters * (1 + replicasEach)
@@ -18,7 +23,7 @@ public final class ClusterModel {
         var peers: [ClusterNode.Peer] = []
         for index in 0..<count {
             var own = options
-            own.port = options.port + UInt16(index)
+            own.port = ports.indices.contains(index) ? ports[index] : options.port + UInt16(index)
             own.seed = random.next()
             own.databases = 1
             nodes.append(Server(own))
@@ -93,14 +98,23 @@ public final class ClusterModel {
     public func moveKeys(of slot: Int, count: Int = .max) -> Int {
         guard let source = map.owners[slot], let target = views[source].leaving[slot] else { return 0 }
         let keys = nodes[source].databases[0].keys.filter { Slot.of($0) == slot }
-        for key in keys.prefix(count) {
-            guard let value = nodes[source].databases[0][key] else { continue }
-            let end = nodes[source].databases[0].expiry(of: key)
-            nodes[target].advance(to: nodes[source].nowMs)
-            nodes[target].take(key, value, end: end)
-            nodes[source].give(key)
-        }
+        for key in keys.prefix(count) { moveKey(key, from: nodes[source], to: nodes[target]) }
         return max(0, keys.count - count)
+    }
+
+    /// Moves one key of a slot that is moving.
+    public func moveKey(_ key: String) {
+        let slot = Slot.of(Bytes(key))
+        guard let source = map.owners[slot], let target = views[source].leaving[slot] else { return }
+        moveKey(Bytes(key), from: nodes[source], to: nodes[target])
+    }
+
+    private func moveKey(_ key: Bytes, from source: Server, to target: Server) {
+        guard let value = source.databases[0][key] else { return }
+        let end = source.databases[0].expiry(of: key)
+        target.advance(to: source.nowMs)
+        target.take(key, value, end: end)
+        source.give(key)
     }
 
     /// Ends the move: the target owns the slot.

@@ -24,10 +24,4 @@ final class ClusterNode {
     }
 
     var own: Peer { peers[index] }
-
-    /// A script's command may use the slot here.
-    func serves(_ slot: Int, asking: Bool) -> Bool {
-        let owner = map.owners[slot]
-        return owner == index || owner == map.masters[index] || (asking && arriving[slot] != nil)
-    }
 }

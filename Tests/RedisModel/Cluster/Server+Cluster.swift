@@ -16,7 +16,7 @@ extension Server {
             throw RedisError("ASK \(slot) \(node.peers[target].address)")
         }
         if owner != node.index, node.arriving[slot] != nil, client.isAsking {
-            if keys.count > 1, missing > 0 { throw Self.tryAgain }
+            if keys.contains(where: { $0 != first }), missing > 0 { throw Self.tryAgain }
             return
         }
         if client.readsReplica, !writes, node.map.masters[node.index] == owner { return }
@@ -24,4 +24,26 @@ extension Server {
     }
 
     private static let tryAgain = RedisError("TRYAGAIN Multiple keys request during rehashing of slot")
+
+    /// The same rules for a command of a script, which are no redirects there.
+    func checkScriptPlace(_ command: Command, _ words: [Bytes]) throws(RedisError) {
+        guard isCluster else { return }
+        let isWrite = command.flags.contains(.write)
+        do throws(RedisError) {
+            try checkPlace(command, words, writes: isWrite)
+        } catch {
+            throw RedisError(
+                error.text.hasPrefix("CLUSTERDOWN The")
+                    ? "ERR Script attempted to execute a command while the cluster is down"
+                    : "ERR Script attempted to access a non local key in a cluster node")
+        }
+        guard let slot = command.keys(in: words).first.map({ Slot.of($0) }),
+            scriptRun.flags.isDisjoint(with: [.allowCrossSlot, .isOld])
+        else { return }
+        if let own = scriptRun.slot, own != slot { throw Self.scriptCrossesSlots }
+        scriptRun.slot = slot
+    }
+
+    private static let scriptCrossesSlots = RedisError(
+        "ERR Script attempted to access keys that do not hash to the same slot")
 }

@@ -4,7 +4,8 @@ enum ClusterCommands {
         Command(
             "cluster", -2, .none, .always,
             subcommands: [
-                "info", "slots", "shards", "nodes", "myid", "keyslot", "countkeysinslot", "getkeysinslot", "reset",
+                "info": 2, "slots": 2, "shards": 2, "nodes": 2, "myid": 2, "keyslot": 3, "countkeysinslot": 3,
+                "getkeysinslot": 4,
             ], answer),
         Command("asking", 1) { server, _ throws(RedisError) in
             guard server.isCluster else { throw .noClusterSupport }

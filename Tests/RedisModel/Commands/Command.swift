@@ -42,12 +42,12 @@ struct Command: Sendable {
     let arity: Int
     let flags: Flags
     let keys: Keys
-    /// The name with a subcommand is the full one.
-    let subcommands: [String]
+    /// The second words that it takes, each with the number of words as in `arity`.
+    let subcommands: [String: Int]
     let run: Run
 
     init(
-        _ name: String, _ arity: Int, _ keys: Keys = .none, _ flags: Flags = [], subcommands: [String] = [],
+        _ name: String, _ arity: Int, _ keys: Keys = .none, _ flags: Flags = [], subcommands: [String: Int] = [:],
         _ run: @escaping Run
     ) {
         self.name = name
@@ -58,13 +58,19 @@ struct Command: Sendable {
         self.run = run
     }
 
-    func takes(_ count: Int) -> Bool { arity >= 0 ? count == arity : count >= -arity }
+    func takes(_ words: [Bytes]) -> Bool {
+        let wanted = subcommand(words).flatMap { subcommands[$0] } ?? arity
+        return wanted >= 0 ? words.count == wanted : words.count >= -wanted
+    }
+
+    /// The second word in lower case, of a command with subcommands.
+    func subcommand(_ words: [Bytes]) -> String? {
+        subcommands.isEmpty ? nil : words.dropFirst().first.map { utf8($0.lower) }
+    }
 
     /// `cluster|slots`, as rights and errors name it.
     func fullName(_ words: [Bytes]) -> String {
-        guard let word = words.dropFirst().first.map({ utf8($0.lower) }), subcommands.contains(word) else {
-            return name
-        }
+        guard let word = subcommand(words), subcommands[word] != nil else { return name }
         return "\(name)|\(word)"
     }
 

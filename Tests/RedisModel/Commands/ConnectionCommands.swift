@@ -1,7 +1,7 @@
 /// Commands of one connection.
 enum ConnectionCommands {
     static let all: [Command] = [
-        Command("ping", -1, .none, .always) { _, words throws(RedisError) in
+        Command("ping", -1) { _, words throws(RedisError) in
             if words.count > 2 { throw .argumentCount("ping") }
             return words.count == 2 ? .bulk(words[1]) : .status("PONG")
         },
@@ -32,7 +32,7 @@ enum ConnectionCommands {
             "hello", -1, .none, [.whileLoading, .whileStale, .beforeLogin, .notInScripts, .whileBusy], greet),
         Command(
             "client", -2, .none, [.whileLoading, .whileStale, .notInScripts],
-            subcommands: ["id", "setname", "getname", "setinfo", "no-evict", "no-touch"], client),
+            subcommands: ["id": 2, "setname": 3, "getname": 2, "setinfo": 4, "no-evict": 3], client),
         Command("multi", 1, .none, [.whileLoading, .whileStale, .notInScripts, .whileBusy]) {
             server, _ throws(RedisError) in
             if server.client.queue != nil { throw RedisError("ERR MULTI calls can not be nested") }

@@ -15,11 +15,11 @@ enum ListCommands {
                     return $0.count
                 })
         },
-        Command("lpop", 2, .first, .write) { server, words throws(RedisError) in
-            .bulk(try server.keys.changeList(words[1]) { $0.isEmpty ? nil : $0.removeFirst() })
+        Command("lpop", -2, .first, .write) { server, words throws(RedisError) in
+            try pop(server, words) { $0.isEmpty ? nil : $0.removeFirst() }
         },
-        Command("rpop", 2, .first, .write) { server, words throws(RedisError) in
-            .bulk(try server.keys.changeList(words[1]) { $0.popLast() })
+        Command("rpop", -2, .first, .write) { server, words throws(RedisError) in
+            try pop(server, words) { $0.popLast() }
         },
         Command("llen", 2, .first) { server, words throws(RedisError) in
             .integer(try server.keys.list(words[1])?.count ?? 0)
@@ -37,4 +37,22 @@ enum ListCommands {
             return elements.indices.contains(place) ? .bulk(elements[place]) : .null
         },
     ]
+
+    private static func pop(
+        _ server: Server, _ words: Arguments, _ take: (inout [Bytes]) -> Bytes?
+    ) throws(RedisError) -> Reply {
+        if words.count > 3 { throw .argumentCount(utf8(words[0].lower)) }
+        var count: Int64?
+        if words.count == 3 {
+            guard let number = words[2].integer, number >= 0 else { throw .notPositive }
+            count = number
+        }
+        guard try server.keys.list(words[1]) != nil else { return count == nil ? .null : .nullArray }
+        let gone = try server.keys.changeList(words[1]) { elements in
+            var gone: [Bytes] = []
+            while Int64(gone.count) < count ?? 1, let next = take(&elements) { gone.append(next) }
+            return gone
+        }
+        return count == nil ? .bulk(gone.first) : .array(gone.map { .bulk($0) })
+    }
 }

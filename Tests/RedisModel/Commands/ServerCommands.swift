@@ -23,16 +23,17 @@ enum ServerCommands {
         Command("save", 1, .none, .notInScripts) { _, _ in .ok },
         Command("bgsave", -1, .none, .notInScripts) { _, _ in .status("Background saving started") },
         Command(
-            "config", -2, .none, [.whileLoading, .whileStale, .notInScripts], subcommands: ["get", "set", "resetstat"],
+            "config", -2, .none, [.whileLoading, .whileStale, .notInScripts],
+            subcommands: ["get": -3, "set": -4, "resetstat": 2],
             configure),
         Command(
             "acl", -2, .none, [.whileLoading, .whileStale, .notInScripts],
-            subcommands: ["setuser", "deluser", "whoami", "log"], acl),
-        Command("memory", -2, .none, [], subcommands: ["usage"]) { server, words throws(RedisError) in
+            subcommands: ["setuser": -3, "deluser": -3, "whoami": 2, "log": -2], acl),
+        Command("memory", -2, .none, [], subcommands: ["usage": -3]) { server, words throws(RedisError) in
             guard words.upper(1) == "USAGE", words.count >= 3 else { throw .unknownSubcommand(words[1], of: "MEMORY") }
             return server.keys[words[2]].map { .integer($0.byteCount + words[2].count + 56) } ?? .null
         },
-        Command("sentinel", -2, .none, .always, subcommands: ["get-master-addr-by-name", "masters"], sentinel),
+        Command("sentinel", -2, .none, .always, subcommands: ["get-master-addr-by-name": 3, "masters": 2], sentinel),
     ]
 
     private static func role(_ server: Server) -> Reply {
@@ -85,6 +86,7 @@ enum ServerCommands {
         case "maxmemory-policy": server.options.evictionPolicy = utf8(value)
         case "min-replicas-to-write": server.options.minReplicas = Int(value.integer ?? 0)
         case "appendonly": server.options.keepsLog = value.lower == Bytes("yes")
+        case "replica-serve-stale-data": server.options.servesStaleData = value.lower == Bytes("yes")
         case "save", "stop-writes-on-bgsave-error": break
         default:
             throw RedisError("ERR Unknown option or number of arguments for CONFIG SET - '\(name)'")

@@ -17,8 +17,8 @@ enum SortedRange {
 
     private static func scoreBound(_ word: Bytes) throws(RedisError) -> (Double, Bool) {
         let isOpen = word.first == 40
-        let number = isOpen ? Array(word.dropFirst()) : word
-        // An empty number is zero, as strtod has it.
+        // As strtod has it, a zero byte ends the number, and an empty one is zero.
+        let number = Array((isOpen ? word.dropFirst() : word[...]).prefix { $0 != 0 })
         if number.isEmpty { return (0, isOpen) }
         guard let value = Array(number.drop { $0 == 32 || (9...13).contains($0) }).double else { throw .scoreRange }
         return (value, isOpen)

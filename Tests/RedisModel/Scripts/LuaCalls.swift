@@ -80,7 +80,7 @@ enum LuaCalls {
             LuaValue.push(state, .error(error), isShortest: false)
             return -1
         }
-        guard let command = CommandTable.command(words.first ?? []), command.takes(words.count) else {
+        guard let command = CommandTable.command(words.first ?? []), command.takes(words) else {
             LuaValue.pushTable(state, "err", "ERR Invalid command passed to redis.acl_check_cmd()")
             return -1
         }

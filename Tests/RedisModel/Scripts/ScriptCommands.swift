@@ -1,19 +1,25 @@
 /// EVAL and its kin.
 enum ScriptCommands {
     static let all: [Command] = [
-        Command("eval", -3, .counted(at: 2), [.script, .notInScripts]) { server, words throws(RedisError) in
+        Command("eval", -3, .counted(at: 2), [.script, .notInScripts, .whileStale]) {
+            server, words throws(RedisError) in
             try evaluate(server, words, isReadOnly: false)
         },
-        Command("eval_ro", -3, .counted(at: 2), [.script, .notInScripts]) { server, words throws(RedisError) in
+        Command("eval_ro", -3, .counted(at: 2), [.script, .notInScripts, .whileStale]) {
+            server, words throws(RedisError) in
             try evaluate(server, words, isReadOnly: true)
         },
-        Command("evalsha", -3, .counted(at: 2), [.script, .notInScripts]) { server, words throws(RedisError) in
+        Command("evalsha", -3, .counted(at: 2), [.script, .notInScripts, .whileStale]) {
+            server, words throws(RedisError) in
             try evaluateSum(server, words, isReadOnly: false)
         },
-        Command("evalsha_ro", -3, .counted(at: 2), [.script, .notInScripts]) { server, words throws(RedisError) in
+        Command("evalsha_ro", -3, .counted(at: 2), [.script, .notInScripts, .whileStale]) {
+            server, words throws(RedisError) in
             try evaluateSum(server, words, isReadOnly: true)
         },
-        Command("script", -2, .none, [.notInScripts], subcommands: ["load", "exists", "flush", "kill"], manage),
+        Command(
+            "script", -2, .none, [.notInScripts], subcommands: ["load": 3, "exists": -3, "flush": -2, "kill": 2], manage
+        ),
     ]
 
     private static func keyCount(_ words: Arguments) throws(RedisError) -> Int {
@@ -59,6 +65,7 @@ enum ScriptCommands {
         if flags.contains(.noCluster), server.isCluster {
             throw RedisError("ERR Can not run script on cluster, 'no-cluster' flag is set.")
         }
+        if flags.contains(.isOld), server.isStale { throw .masterDown }
         if isReadOnly, flags.isDisjoint(with: [.noWrites, .isOld]) {
             throw RedisError("ERR Can not execute a script with write flag using *_ro command.")
         }

@@ -13,13 +13,13 @@ extension Server {
         guard let command = CommandTable.command(words.first ?? []) else {
             throw RedisError("ERR Unknown Redis command called from script")
         }
-        guard command.takes(words.count) else {
+        guard command.takes(words) else {
             throw RedisError("ERR Wrong number of args calling Redis command from script")
         }
         if command.flags.contains(.notInScripts) {
             throw RedisError("ERR This Redis command is not allowed from script")
         }
-        if isReplica, !link.isUp, !options.servesStaleData, !command.flags.contains(.whileStale) {
+        if isStale, !command.flags.contains(.whileStale) {
             throw RedisError("ERR Can not execute the command on a stale replica")
         }
         try checkScriptRights(command, words)
@@ -42,14 +42,14 @@ extension Server {
         if !user.mayRun(command, words) {
             throw RedisError(
                 isNew
-                    ? "NOPERM ACL failure in script: User \(user.name) has no permissions to run the "
+                    ? "ERR ACL failure in script: User \(user.name) has no permissions to run the "
                         + "'\(command.fullName(words))' command"
                     : "ERR The user executing the script can't run this command or subcommand")
         }
         if !user.mayUse(command.keys(in: words), writes: command.flags.contains(.write)) {
             throw RedisError(
                 isNew
-                    ? "NOPERM ACL failure in script: No permissions to access a key"
+                    ? "ERR ACL failure in script: No permissions to access a key"
                     : "ERR The user executing the script can't access at least one of the keys mentioned in the command "
                         + "arguments")
         }
@@ -61,20 +61,5 @@ extension Server {
         if isReplica { throw .readOnly }
         if troubles.cannotSave { throw .cannotSave }
         if replication.liveReplicas < options.minReplicas { throw .noReplicas }
-    }
-
-    private func checkScriptPlace(_ command: Command, _ words: [Bytes]) throws(RedisError) {
-        guard let node = clusterNode else { return }
-        for key in command.keys(in: words) {
-            let slot = Slot.of(key)
-            if let own = scriptRun.slot, own != slot, !scriptRun.flags.contains(.allowCrossSlot),
-                !scriptRun.flags.contains(.isOld)
-            {
-                throw RedisError("ERR Script attempted to access keys that do not hash to the same slot")
-            }
-            if !node.serves(slot, asking: client.isAsking) {
-                throw RedisError("ERR Script attempted to access a non local key in a cluster node")
-            }
-        }
     }
 }
