@@ -115,10 +115,13 @@ public struct ClaimReply: Sendable, Equatable {
     public var adds = false
     /// For a revoke: this user has nothing of the message that it names.
     public var isTargetUnknown = false
+    /// A client's report is part of the badge. Otherwise the badge is the size of the ledger.
+    public var hasReport = false
 
     public init(
         state: State, badge: Int64?, isRead: Bool = false, isRevoked: Bool = false, tokenVersion: Int64 = 0,
-        acceptedDevices: [String] = [], lowered: Bool = false, owesClear: Bool = false, adds: Bool = false
+        acceptedDevices: [String] = [], lowered: Bool = false, owesClear: Bool = false, adds: Bool = false,
+        hasReport: Bool = false
     ) {
         self.state = state
         self.badge = badge
@@ -129,6 +132,7 @@ public struct ClaimReply: Sendable, Equatable {
         self.lowered = lowered
         self.owesClear = owesClear
         self.adds = adds
+        self.hasReport = hasReport
     }
 
     /// Reads the reply of `StateStore.claim`; nil for any other reply.
@@ -142,6 +146,7 @@ public struct ClaimReply: Sendable, Equatable {
         owesClear = bits & 32 != 0
         adds = bits & 64 != 0
         isTargetUnknown = bits & 128 != 0
+        hasReport = bits & 256 != 0
         tokenVersion = reply[2].int64 ?? 0
         acceptedDevices = []
         if reply.count > 3 { (acceptedDevices, addressedDevices) = PairMark.devices(reply[3].bytes) }

@@ -73,6 +73,9 @@ public struct BadgeReading: Sendable, Equatable {
         (self.value, self.taken, self.past) = (StateKeys.time(value), StateKeys.time(taken), StateKeys.time(past))
     }
 
+    /// The client has reported a total.
+    var hasReport: Bool { atMs != nil }
+
     /// The client has reported its total as of that time or later.
     func isReported(since ms: Int64) -> Bool { atMs.map { $0 >= ms } ?? false }
 

@@ -81,7 +81,8 @@ struct PlainClaim {
         if isEnded { return ClaimReply(state: .ended, badge: nil, tokenVersion: tokenVersion) }
         guard !isSpecial, isAdded == isCounted, size >= (isCounted ? 1 : 0), size <= Self.sizeMax else { return nil }
         return ClaimReply(
-            state: .fresh, badge: base.badge(size: size), tokenVersion: tokenVersion, adds: isCounted)
+            state: .fresh, badge: base.badge(size: size), tokenVersion: tokenVersion, adds: isCounted,
+            hasReport: base.hasReport)
     }
 
     /// What to renew for a ledger with a new entry: its lifetime, and the age for the next renewal.

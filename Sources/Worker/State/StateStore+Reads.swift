@@ -161,7 +161,12 @@ extension StateStore {
             command.key("c:s", app, uid)
             command.arg(word: "b")
         }
-        try client.command(sizeTag, reads) { command in
+        try readLedgerSize(app: app, uid: uid, tag: sizeTag)
+    }
+
+    /// The second of these two replies alone: without a client's report it is the badge.
+    func readLedgerSize(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
             command.arg(word: "ZCARD")
             command.key("c:l", app, uid)
         }

@@ -63,7 +63,7 @@ struct PlainClaimTests {
                     try await world.change(uid, .badgeReport(device: "d", value: 4, clientMs: base + 10))
                 }
             }
-            #expect(reported == ClaimReply(state: .fresh, badge: 4), "\(place)")
+            #expect(reported == ClaimReply(state: .fresh, badge: 4, hasReport: true), "\(place)")
             #expect(try await world.badge(uid) == 4)
         }
 
@@ -103,7 +103,7 @@ struct PlainClaimTests {
         _ = try await world.claim(.message("u", "l", "c", sent: base))
         try await world.change("u", .badgeReport(device: "d", value: 4, clientMs: base + 10))
         let reply = try await world.claimPlainly(.message("u", "m", "c", sent: base + 11))
-        #expect(reply == ClaimReply(state: .fresh, badge: 5, adds: true))
+        #expect(reply == ClaimReply(state: .fresh, badge: 5, adds: true, hasReport: true))
         #expect(try await world.raw("EXISTS", "c:d1:{\(StateWorld.app):u}mm") == 0)
         #expect(try await world.badge("u") == 5)
         await world.end()

@@ -256,7 +256,7 @@ final class BadgeUpdates {
         accepted.append(
             AcceptedBadge(
                 app: update.app, uid: update.uid, eventID: update.eventID, token: target.token, badge: badge,
-                asOfMs: update.newest?.asOfMs ?? shard.nowMs, burst: nil))
+                asOfMs: update.newest?.asOfMs ?? shard.nowMs, mayHaveReport: target.base.hasReport, burst: nil))
     }
 
     private func end(

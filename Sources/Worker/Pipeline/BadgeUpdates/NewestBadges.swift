@@ -18,9 +18,13 @@ final class NewestBadges {
     /// An open read.
     private final class Look {
         let accepted: AcceptedBadge
-        var base = BadgeReading()
+        /// Nil: the ledger's size alone was asked for.
+        var base: BadgeReading?
 
-        init(_ accepted: AcceptedBadge) { self.accepted = accepted }
+        init(_ accepted: AcceptedBadge) {
+            self.accepted = accepted
+            if accepted.mayHaveReport { base = BadgeReading() }
+        }
     }
 
     init(_ shard: ShardContext, sender: Sender, bursts: Bursts, updates: BadgeUpdates) {
@@ -55,11 +59,16 @@ final class NewestBadges {
 
     private func read(_ accepted: AcceptedBadge) {
         guard !looks.isFull else { return }
-        let ref = looks.insert(Look(accepted))
+        ask(looks.insert(Look(accepted)), accepted, whole: accepted.mayHaveReport)
+    }
+
+    /// - Parameter isWhole: with the client's report, which takes a second command.
+    private func ask(_ ref: WorkRef, _ accepted: AcceptedBadge, whole isWhole: Bool) {
         do throws(RedisFault) {
+            let (app, sizeTag) = (accepted.app.id, Tag(ref, .newestSize).bits)
+            guard isWhole else { return try shard.store.readLedgerSize(app: app, uid: accepted.uid, tag: sizeTag) }
             try shard.store.readBadge(
-                app: accepted.app.id, uid: accepted.uid, baseTag: Tag(ref, .newestBase).bits,
-                sizeTag: Tag(ref, .newestSize).bits)
+                app: app, uid: accepted.uid, baseTag: Tag(ref, .newestBase).bits, sizeTag: sizeTag)
         } catch {
             // Redis accepts no more commands. A late answer to the first one finds nothing.
             end(ref, isHigher: true)
@@ -80,9 +89,17 @@ final class NewestBadges {
         }
         let size = reply.int64 ?? 0
         let accepted = look.accepted
+        guard let base = look.base else {
+            // Without messages that were counted since, at most a report has changed the number.
+            guard BadgeRule.isOvertaken(accepted.badge, newest: size, accepted.app.policy) else {
+                return end(tag.ref, isHigher: false)
+            }
+            look.base = BadgeReading()
+            return ask(tag.ref, accepted, whole: true)
+        }
         // The client's own report is no reason to send it a number: only messages that came after the report are.
-        let isReported = look.base.isReported(since: accepted.asOfMs) && look.base.later(size: size) == 0
-        let newest = look.base.badge(size: size)
+        let isReported = base.isReported(since: accepted.asOfMs) && base.later(size: size) == 0
+        let newest = base.badge(size: size)
         end(
             tag.ref,
             isHigher: !isReported && BadgeRule.isOvertaken(accepted.badge, newest: newest, accepted.app.policy))
@@ -111,6 +128,8 @@ struct AcceptedBadge {
     var badge: Int64
     /// `sent_ms` of its message: a client that has reported its total since knows its number.
     var asOfMs: Int64
+    /// A client's report may be part of the number.
+    var mayHaveReport: Bool
     /// The burst of the message; nil if the app has none.
     var burst: PushID?
 

@@ -132,7 +132,7 @@ extension Dispatcher {
         acceptedBadges.append(
             AcceptedBadge(
                 app: app, uid: job.uid, eventID: job.event.id, token: token, badge: badge, asOfMs: job.event.sentMs,
-                burst: burst))
+                mayHaveReport: job.devices[index].mayHaveReport, burst: burst))
     }
 
     /// Removes a dead token, unless so many are removed for the same cause that the cause is probably ours.

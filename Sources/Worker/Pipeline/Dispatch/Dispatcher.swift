@@ -430,6 +430,7 @@ final class Dispatcher {
             markClaimed(job)
             return recorder.traceWait(job, index, .burst)
         }
+        job.devices[index].mayHaveReport = candidate.claim?.hasReport ?? true
         sender.enqueue(
             job, index, to: bound, badge: candidate.claim.flatMap(job.badge),
             claimedNanos: candidate.claimNanos)

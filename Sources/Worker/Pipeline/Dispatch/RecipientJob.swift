@@ -305,6 +305,8 @@ struct DeviceWork {
     var pushID: PushID?
     /// The number in the push.
     var badge: Int64?
+    /// A client's report may be part of `badge`.
+    var mayHaveReport = true
     /// An open check before sending.
     var check: SendCheck?
 

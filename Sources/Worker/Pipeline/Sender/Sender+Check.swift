@@ -75,6 +75,7 @@ extension Sender {
             if job.devices[index].check?.isPeek == false { job.flags.remove(.claimedPlainly) }
             job.note(claim, isFirst: false)
             job.devices[index].badge = job.badge(claim)
+            job.devices[index].mayHaveReport = claim.hasReport
             answered(job, index) { check in
                 check.isEnded = claim.state == .ended
                 check.facts.isRead = claim.isRead

@@ -12,7 +12,8 @@ extension StateScripts {
     ///
     /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
     /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge is still to be sent; 64 the message adds 1, by
-    /// this try or an earlier one; 128 nothing is known of the message that a revoke names.
+    /// this try or an earlier one; 128 nothing is known of the message that a revoke names; 256 a client's report is part of the
+    /// badge.
     /// The fast path (fresh, counted, unread, not revoked) is four commands.
     ///
     /// All keys are read before the first write, so a key of the wrong type leaves nothing half done.
@@ -180,6 +181,7 @@ extension StateScripts {
         end
 
         if adds and bits < 4 then bits = bits + 64 end
+        if base >= 0 then bits = bits + 256 end
 
         if KEYS[5] then
           local token = ARGV[8] == 'x' and 'x' .. ARGV[5] .. ';' or 'k;'
