@@ -33,7 +33,8 @@ struct CrossingTests {
         try await until("the first one is claimed") {
             try await stage.redisText("EXISTS c:l:{im:u1}") == ":1"
         }
-        let seen = try await stage.play(events: [.message("m2", to: ["u1"], conv: second)])
+        try await stage.play(events: [.message("m2", to: ["u1"], conv: second)])
+        let seen = try await stage.look(until: "the number is sent again") { $0.accepted(Self.slow).count == 3 }
         let calls = try await reads(stage) - before
         #expect(calls == 2, "where the ledger has grown, and before the number goes")
         #expect(seen.outcomes(of: "m1") == ["u1/phone accepted ok 1"])
@@ -156,10 +157,14 @@ struct CrossingTests {
             try await stage.startWorker()
             try await stage.play(state: [.bind("u3")])
             let count = 200
-            let seen = try await stage.play(
+            try await stage.play(
                 events: (0..<count).map { .message("m\($0)", to: ["u3"], conv: "c\($0 % 16)", seq: Int64($0 / 16 + 1)) }
             )
-            let pushes = seen.accepted(token("u3", "phone"))
+            let phone = token("u3", "phone")
+            let seen = try await stage.look(until: "the newest number is the last") {
+                $0.accepted(phone).last?.json["aps"]?["badge"]?.int == Int64(count)
+            }
+            let pushes = seen.accepted(phone)
             #expect(pushes.last?.json["aps"]?["badge"]?.int == Int64(count))
             #expect(Set(pushes.map(\.connection)).count > 1 && seen.doubled.isEmpty)
             let alone = pushes.filter { $0.json["pid"] == nil }.count

@@ -155,6 +155,7 @@ final class Pipeline {
         handBack({ _ in true }, changes: { _ in true })
         userStates.handBack()
         badgeUpdates.close()
+        newestBadges.close()
     }
 
     /// Leaves the group with the settled offsets. `pipelineDidClose` reports the end.

@@ -6,6 +6,9 @@ import Redis
 ///
 /// One check per accepted push, and none if another push of the device is queued or in flight in this process: that one
 /// has a newer number and its own check. If it ends without being accepted, the check is done later.
+///
+/// A number that is to be sent again waits for a moment. If another push of the device is accepted in this time, the number
+/// is not sent: the device has the number of that push, which has its own check.
 final class NewestBadges {
     private let shard: ShardContext
     private let sender: Sender
@@ -14,6 +17,16 @@ final class NewestBadges {
     private var looks: SlotTable<Look>
     /// Numbers followed by another push, by device: the newest of each.
     private var followed: [UInt64: AcceptedBadge] = [:]
+    /// Numbers that are to be sent again, by device.
+    private var overtaken: [UInt64: Overtaken] = [:]
+    private var isClosed = false
+    private static let pauseNanos: UInt64 = 500_000_000
+
+    private struct Overtaken {
+        var accepted: AcceptedBadge
+        /// Monotonic.
+        var dueNanos: UInt64
+    }
 
     /// An open read.
     private final class Look {
@@ -35,10 +48,11 @@ final class NewestBadges {
         looks = SlotTable(capacity: shard.limits.recipientsMax)
     }
 
-    /// Number of open reads.
-    var count: Int { looks.count }
+    /// Number of open reads, and of numbers that are to be sent again.
+    var count: Int { looks.count + overtaken.count }
 
     func look(_ accepted: AcceptedBadge) {
+        if !overtaken.isEmpty { overtaken[accepted.queueKey] = nil }
         if isFollowed(accepted) { return leaveToFollower(accepted) }
         if !followed.isEmpty { followed[accepted.queueKey] = nil }
         read(accepted)
@@ -48,13 +62,28 @@ final class NewestBadges {
         if followed.count < shard.limits.recipientsMax { followed[accepted.queueKey] = accepted }
     }
 
-    /// Once a second: checks that were left to pushes that were not accepted.
+    /// Once a second: numbers that are to be sent again, and checks that were left to pushes that were not accepted.
     func lookAgain() {
+        sendOvertaken()
         if followed.isEmpty { return }
         for (key, accepted) in followed where !isFollowed(accepted) {
             followed[key] = nil
             read(accepted)
         }
+    }
+
+    private func sendOvertaken() {
+        if overtaken.isEmpty { return }
+        for (key, entry) in overtaken where isClosed || entry.dueNanos <= shard.nowNanos {
+            overtaken[key] = nil
+            if isFollowed(entry.accepted) { leaveToFollower(entry.accepted) } else { updates.begin(entry.accepted) }
+        }
+    }
+
+    /// The process ends: no number waits.
+    func close() {
+        isClosed = true
+        sendOvertaken()
     }
 
     private func read(_ accepted: AcceptedBadge) {
@@ -112,9 +141,18 @@ final class NewestBadges {
         guard let look = looks.find(ref) else { return }
         looks.remove(ref)
         if isHigher {
-            if isFollowed(look.accepted) { leaveToFollower(look.accepted) } else { updates.begin(look.accepted) }
+            sendAgain(look.accepted)
+        } else if !overtaken.isEmpty {
+            // An earlier push of the device; this one was accepted after it.
+            overtaken[look.accepted.queueKey] = nil
         }
         shard.requestTurn()
+    }
+
+    private func sendAgain(_ accepted: AcceptedBadge) {
+        if isFollowed(accepted) { return leaveToFollower(accepted) }
+        guard !isClosed, overtaken.count < shard.limits.recipientsMax else { return updates.begin(accepted) }
+        overtaken[accepted.queueKey] = Overtaken(accepted: accepted, dueNanos: shard.nowNanos &+ Self.pauseNanos)
     }
 }
 
