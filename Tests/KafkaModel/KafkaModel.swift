@@ -1,5 +1,9 @@
 package import Kafka
 
+private struct WeakClient<Client: AnyObject> {
+    weak var client: Client?
+}
+
 /// A model of a Kafka cluster with its clients, in one thread and in virtual time.
 ///
 /// It reads no clock and makes no random number of its own: `nowNanos` and `random` come from the world. What happens later
@@ -15,9 +19,9 @@ package final class KafkaModel {
     package private(set) var topicNames: [String] = []
     private(set) var groups: [String: ModelGroup] = [:]
     private var isDown: [Bool]
-    /// Clients in the order of their creation, for errors that all of them meet.
-    var groupClients: [ModelGroupClient] = []
-    var producers: [ModelProducer] = []
+    /// Clients in the order of their creation, as long as their owners keep them.
+    private var groupClients: [WeakClient<ModelGroupClient>] = []
+    private var producers: [WeakClient<ModelProducer>] = []
     /// One line per step of the brokers, for the log of a seed; nil drops them.
     package var log: ((String) -> Void)?
 
@@ -50,6 +54,27 @@ package final class KafkaModel {
     func after(_ nanos: UInt64, _ body: @escaping () -> Void) { events.push(now() &+ nanos, body) }
 
     func at(_ nanos: UInt64, _ body: @escaping () -> Void) { events.push(max(nanos, now()), body) }
+
+    // MARK: - Clients
+
+    func add(_ client: ModelGroupClient) {
+        groupClients.removeAll { $0.client == nil }
+        groupClients.append(WeakClient(client: client))
+    }
+
+    func add(_ producer: ModelProducer) {
+        producers.removeAll { $0.client == nil }
+        producers.append(WeakClient(client: producer))
+    }
+
+    /// The group clients of a process that its owners keep, in the order of their creation.
+    package func groupClients(of host: ModelHost) -> [ModelGroupClient] {
+        groupClients.compactMap(\.client).filter { $0.host === host }
+    }
+
+    package func producers(of host: ModelHost) -> [ModelProducer] {
+        producers.compactMap(\.client).filter { $0.host === host }
+    }
 
     // MARK: - Random numbers
 

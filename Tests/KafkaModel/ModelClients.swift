@@ -17,13 +17,6 @@ package struct ModelClients: KafkaClients {
     }
 }
 
-extension KafkaModel {
-    /// The group clients of a process that have not ended, in the order of their creation.
-    package func groupClients(of host: ModelHost) -> [ModelGroupClient] { groupClients.filter { $0.host === host } }
-
-    package func producers(of host: ModelHost) -> [ModelProducer] { producers.filter { $0.host === host } }
-}
-
 /// Reads partitions of a topic from given places to the ends that they have then, in batches: the model's counterpart of
 /// `KafkaTopicReader`, without a thread.
 package final class ModelReader {

@@ -1,6 +1,7 @@
 package import Kafka
 
-/// The model's group consumer, with librdkafka's behaviour as `KafkaConsumer` sees it.
+/// The model's group consumer, with librdkafka's behaviour as `KafkaConsumer` sees it. Where its owner releases it without
+/// closing, its membership ends with its session.
 package final class ModelGroupClient: GroupClient {
     /// What lies between the client's own thread and the owner's `poll`.
     enum Item {
@@ -45,15 +46,8 @@ package final class ModelGroupClient: GroupClient {
         wake = host.makeWake()
         coordinator = ModelConnection(host)
         lookup = ModelConnection(host)
-        host.model.groupClients.append(self)
+        host.model.add(self)
         membership.start()
-    }
-
-    /// Ends the client of an owner that is gone. Its membership ends with its session.
-    package func abandon() {
-        fetcher.stopAll()
-        membership.abandon()
-        model.groupClients.removeAll { $0 === self }
     }
 
     package var steadyMs: Int64 { Int64(host.steadyNanos() / 1_000_000) }

@@ -19,6 +19,8 @@ package final class ModelHost {
     private var isPaused = false
     private(set) var isDead = false
     private var backlog: [() -> Void] = []
+    /// What a dead process had sent arrives until then.
+    private var lastArrivalNanos: UInt64 = .max
 
     /// - Parameters:
     ///   - steadyNanos: the process's monotonic clock.
@@ -34,13 +36,16 @@ package final class ModelHost {
         self.makeWake = makeWake
     }
 
-    /// The process ends at once: its members do not leave, and what it had not sent is lost.
+    /// The process ends at once: its members do not leave, and what it had not sent is lost. Of its requests on their way some
+    /// still arrive.
     package func crash() {
         isDead = true
         backlog = []
-        model.groupClients.removeAll { $0.host === self }
-        model.producers.removeAll { $0.host === self }
+        lastArrivalNanos = model.now() &+ model.pick(0...model.settings.delayNanos.upperBound)
     }
+
+    /// Whether a request of the process arrives now.
+    var isHeard: Bool { model.now() < lastArrivalNanos }
 
     package func pause() { isPaused = true }
 
@@ -80,7 +85,7 @@ final class ModelConnection {
         let isLost = model.chance(share)
         lastRequest = max(lastRequest + 1, model.now() &+ model.pick(model.settings.delayNanos))
         model.at(lastRequest) { [self] in
-            guard !host.isDead else { return }
+            guard host.isHeard else { return }
             guard !isLost, let broker = broker(), model.isUp(broker) else { return answer(nil, take) }
             serve { [self] reply in
                 answer(model.isUp(broker) ? reply : nil, take)

@@ -65,8 +65,6 @@ final class ModelMembership {
         beatLater()
     }
 
-    func abandon() { phase = .closed }
-
     // MARK: - Joining
 
     private func join() {
@@ -79,7 +77,7 @@ final class ModelMembership {
             memberID: memberID, instanceID: options.instanceID, topics: client.topics, strategy: options.strategy,
             owned: [], sessionNanos: options.sessionNanos, rebalanceNanos: options.maxPollNanos)
         if client.isCooperative { join.owned = owned.map(client.place) }
-        connection.ask(broker: client.coordinatorBroker, losing: model.settings.lostGroupCalls) { [self] reply in
+        connection.ask(broker: client.coordinatorBroker, losing: model.settings.lostGroupCalls) { [group] reply in
             group.join(join) { reply($0) }
         } _: { [weak self] (answer: Result<ModelGroup.Joined, KafkaError>?) in
             guard let self, attempt == joinAttempt, phase == .joining else { return }
@@ -112,7 +110,7 @@ final class ModelMembership {
     private func sync(_ attempt: Int) {
         phase = .syncing
         let identity = identity
-        connection.ask(broker: client.coordinatorBroker, losing: model.settings.lostGroupCalls) { [self] reply in
+        connection.ask(broker: client.coordinatorBroker, losing: model.settings.lostGroupCalls) { [group] reply in
             group.sync(identity) { reply($0) }
         } _: { [weak self] (answer: Result<[ModelPlace], KafkaError>?) in
             guard let self, attempt == joinAttempt, phase == .syncing else { return }
@@ -222,7 +220,7 @@ final class ModelMembership {
         }
         let identity = identity
         if memberID.isEmpty { return }
-        connection.ask(broker: client.coordinatorBroker, losing: model.settings.lostGroupCalls) { [self] reply in
+        connection.ask(broker: client.coordinatorBroker, losing: model.settings.lostGroupCalls) { [group] reply in
             reply(group.heartbeat(identity))
         } _: { [weak self] (answer: KafkaError??) in
             guard let self, phase != .closed else { return }

@@ -60,7 +60,7 @@ package final class ModelProducer: ProducerClient, @unchecked Sendable {
         queueMax = Int(number("queue.buffering.max.messages", 100_000))
         bytesMax = Int(number("message.max.bytes", 16 << 20))
         isIdempotent = options["enable.idempotence"] != "false"
-        host.model.producers.append(self)
+        host.model.add(self)
     }
 
     package var steadyMs: Int64 { Int64(host.steadyNanos() / 1_000_000) }
@@ -104,7 +104,7 @@ package final class ModelProducer: ProducerClient, @unchecked Sendable {
 
     private func sendLater(_ lane: Lane, _ nanos: UInt64) {
         lane.isSending = true
-        host.after(nanos) { [self] in send(lane) }
+        host.after(nanos) { [weak self] in self?.send(lane) }
     }
 
     private func send(_ lane: Lane) {
