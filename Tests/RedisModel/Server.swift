@@ -14,6 +14,7 @@ public final class Server {
     /// The time of the command that runs. A script sees one time.
     var nowMs: Int64 = 0
     private(set) var startMs: Int64?
+    private var mustLookAtTimes = false
     var random: SplitMix
     public private(set) var runID: String
     var commandCounts: [String: Int] = [:]
@@ -112,13 +113,21 @@ public final class Server {
 
     /// Moves the time forward, which ends keys. `receive` does it too.
     public func advance(to nowMs: Int64) {
+        if startMs != nil, nowMs <= self.nowMs, !mustLookAtTimes { return }
         self.nowMs = max(nowMs, self.nowMs)
         if startMs == nil { startMs = self.nowMs }
+        mustLookAtTimes = false
         for index in databases.indices {
             databases[index].set(nowMs: self.nowMs)
             guard !isReplica else { continue }
             for key in databases[index].removeExpired() { stream.append([Bytes("DEL"), key], database: index) }
         }
+    }
+
+    /// Ends keys of data that came from elsewhere, or of a server that has become a master.
+    func lookAtTimes() {
+        mustLookAtTimes = true
+        advance(to: nowMs)
     }
 
     // MARK: Memory
@@ -194,6 +203,6 @@ public final class Server {
         while databases.count < max(1, options.databases) { databases.append(Keyspace()) }
         stream.reset()
         recountMemory()
-        advance(to: nowMs)
+        lookAtTimes()
     }
 }

@@ -3,7 +3,8 @@ public struct ServerOptions: Sendable {
     public var host: String
     public var port: UInt16
     /// `redis_version`; from 7.2 on scores are printed in their shortest form.
-    public var version = "7.0.15"
+    public var version = "7.0.15" { didSet { hasShortestDigits = Self.isAtLeast72(version) } }
+    private(set) var hasShortestDigits = false
     /// Password of the default user.
     public var password: String?
     /// 0: no limit.
@@ -23,7 +24,7 @@ public struct ServerOptions: Sendable {
         self.port = port
     }
 
-    var hasShortestDigits: Bool {
+    private static func isAtLeast72(_ version: String) -> Bool {
         let parts = version.split(separator: ".").compactMap { Int($0) }
         guard let major = parts.first else { return false }
         return major > 7 || (major == 7 && (parts.dropFirst().first ?? 0) >= 2)

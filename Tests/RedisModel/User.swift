@@ -73,12 +73,14 @@ struct User {
     }
 
     func mayRun(_ command: Command, _ words: [Bytes]) -> Bool {
+        if commandRules.count == 1, commandRules[0].isAllowed, commandRules[0].name == "*" { return true }
         let full = command.fullName(words)
         return commandRules.last { $0.name == "*" || $0.name == command.name || $0.name == full }?.isAllowed ?? false
     }
 
     func mayUse(_ keys: [Bytes], writes: Bool) -> Bool {
-        keys.allSatisfy { key in
+        if keyRules.contains(where: { $0.pattern == [42] && $0.reads && $0.writes }) { return true }
+        return keys.allSatisfy { key in
             keyRules.contains { (writes ? $0.writes : $0.reads) && Glob.matches($0.pattern, key) }
         }
     }

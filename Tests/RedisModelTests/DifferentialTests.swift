@@ -39,6 +39,30 @@ import Testing
         #expect(differences == [])
     }
 
+    @Test func linesOfINFOHaveTheNamesOfRedis() throws {
+        func names(_ text: String) -> [String] {
+            text.split(whereSeparator: \.isNewline).filter {
+                $0.first != "#" && !$0.hasPrefix("cmdstat_") && !$0.hasPrefix("db")
+            }
+            .compactMap { $0.split(separator: ":").first.map { String($0) } }
+        }
+        let server = try RedisServer()
+        let real = Set(names(try server.command("INFO all")))
+        let model = Server()
+        let client = model.connect()
+        let own = names(
+            String(decoding: model.receive(Array("INFO all\r\n".utf8), from: client, nowMs: 1), as: UTF8.self)
+        )
+        .filter { !$0.hasPrefix("$") }
+        #expect(own.filter { !real.contains($0) } == [])
+        // What the client reads.
+        let wanted = [
+            "redis_version", "redis_mode", "run_id", "master_replid", "role", "aof_enabled", "server_time_usec",
+            "connected_slaves", "maxmemory_policy",
+        ]
+        #expect(wanted.filter { !own.contains($0) } == [])
+    }
+
     /// With the types of RESP3.
     @Test func repliesOfTheThirdProtocolAreEqual() throws {
         let server = try RedisServer()

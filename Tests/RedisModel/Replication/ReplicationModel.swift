@@ -96,6 +96,7 @@ public final class ReplicationModel {
         replica.link.isUp = true
         replica.stream.reset()
         replica.advance(to: old.nowMs)
+        replica.lookAtTimes()
         master = replica
         for other in others { follow(other) }
         old.stream.isWanted = false
