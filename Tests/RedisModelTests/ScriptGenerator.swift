@@ -7,6 +7,8 @@ import Support
 struct ScriptGenerator {
     var words: CommandGenerator
     private var known: Set<String> = []
+    /// The ledger entry of a recent claim.
+    private var recent = "AAAAAAA01700000000000  m0"
     static let base = 1_700_000_000_000
 
     init(seed: UInt64, version: String) { words = CommandGenerator(seed: seed, version: version) }
@@ -70,6 +72,7 @@ struct ScriptGenerator {
             words.pick(["c", "c", "c", "o", "q", "a"]), "100000", "r\(place)", "\(conversation)\(sent) \(seq) m\(id)",
             String(sent), seq, String(Self.base + 5000),
         ]
+        recent = arguments[3]
         if revokes {
             let target = words.below(6)
             arguments += [words.pick(["x", "k"]), conversation, " m\(target)", Self.targets[target]]
@@ -94,7 +97,7 @@ struct ScriptGenerator {
         case 1:
             return call(
                 StateScripts.holdForDigest, ["c:h:" + user, keys[1]],
-                ["\(Self.conversations[place])\(time()) \(seq()) m\(words.below(8))", "90000"])
+                [recent, "90000"])
         case 2:
             return call(StateScripts.takeDigest, ["c:h:" + user, "c:i:" + user, keys[1], keys[0]], ["90000"])
         default:
@@ -215,6 +218,12 @@ struct ScriptGenerator {
     /// Damages the scripts' keys, or takes them away.
     private mutating func touch() -> [[UInt8]] {
         let user = user()
+        switch words.below(40) {
+        case 0: return fullLedger(user)
+        // What wrong types and ended pairs leave behind goes away now and then.
+        case 1...4: return [Array("FLUSHALL".utf8)]
+        default: break
+        }
         switch words.below(8) {
         case 0: return ["DEL", "c:s:" + user].map { Array($0.utf8) }
         case 1: return ["DEL", "c:l:" + user, "c:x:" + user].map { Array($0.utf8) }
@@ -230,6 +239,15 @@ struct ScriptGenerator {
         default:
             return ["ZRANGE", words.pick(["c:l:", "c:x:"]) + user, "0", "-1", "WITHSCORES"].map { Array($0.utf8) }
         }
+    }
+
+    /// So many entries that the next claim cuts the ledger.
+    private mutating func fullLedger(_ user: String) -> [[UInt8]] {
+        var all = ["ZADD", "c:l:" + user]
+        for index in 0..<1001 {
+            all += ["0", "\(Self.conversations[index % 3])\(Self.base - index % 77) \(index % 50) m\(index)"]
+        }
+        return all.map { Array($0.utf8) }
     }
 
     /// The rules of conversion, errors and flags.
