@@ -19,6 +19,8 @@ package struct KafkaModelSettings {
     package var lostWriteAnswers = 0.0
     /// The share of requests to the group's coordinator that are lost.
     package var lostGroupCalls = 0.0
+    /// The share of answers for committed offsets that come seconds late.
+    package var lateAnswers = 0.0
     /// `group.initial.rebalance.delay.ms`: how long an empty group waits for more members.
     package var firstJoinNanos: UInt64 = 100_000_000
     /// `offset.metadata.max.bytes`.

@@ -219,9 +219,11 @@ package final class ModelGroupClient: GroupClient {
                 })
         } _: { [self] (answer: [GroupOffset]?) in
             noteReached(answer != nil)
-            if let answer { return give(.committed(answer, round: round)) }
-            // A refusal is delayed, as `CommittedQuery` does.
-            host.after(1_000_000_000) { [self] in give(.committed(nil, round: round)) }
+            // A thread of its own waits for the answer, and may rest before it passes it on. A refusal is delayed.
+            let rest: UInt64 = model.chance(model.settings.lateAnswers) ? model.pick(0...5_000_000_000) : 0
+            host.after(rest + (answer == nil ? 1_000_000_000 : 0)) { [self] in
+                give(.committed(answer, round: round))
+            }
         }
         return true
     }

@@ -139,6 +139,66 @@ struct GroupRowTests {
         #expect(two.seen.count + one.seen.count == 20)
     }
 
+    @Test(arguments: strategies)
+    func aLostAssignmentIsNotDrained(strategy: String) throws {
+        let world = Self.world()
+        Self.fill(world)
+        let one = try world.member("one", options: ["partition.assignment.strategy": strategy])
+        one.answer = .deferred
+        one.settlesAll = false
+        #expect(world.run { one.seen.count == 20 })
+        world.model.forgetMembers(of: "g")
+        #expect(world.run { one.assignments.count == 2 && one.consumer.assignment.count == 4 })
+        #expect(one.revocations.map(\.lost) == [true])
+    }
+
+    @Test func aCommitThatFailedIsSentAgainWithoutANewRecord() throws {
+        let world = Self.world(partitions: 1)
+        Self.fill(world)
+        let one = try world.member("one", options: ["session.timeout.ms": "60000"])
+        one.settlesAll = false
+        #expect(world.run { one.seen.count == 5 })
+        world.model.setDown(0, true)
+        one.settle(Set(0..<5))
+        #expect(world.run { one.commits.contains { $0.error != nil } })
+        world.model.setDown(0, false)
+        #expect(world.run { world.model.committed("g", "events", 0)?.offset == 5 })
+        #expect(one.assignments.count == 1)
+    }
+
+    @Test(arguments: strategies)
+    func aPauseDoesNotOutliveTheAssignment(strategy: String) throws {
+        let world = Self.world(partitions: 1)
+        let one = try world.member("one", options: ["partition.assignment.strategy": strategy])
+        #expect(world.run { one.assignments.count == 1 })
+        one.consumer.pause(one.consumer.assignment)
+        world.model.forgetMembers(of: "g")
+        #expect(world.run { one.assignments.count == 2 && one.consumer.assignment.count == 1 })
+        #expect(one.consumer.paused == [])
+        one.consumer.pause(one.consumer.assignment)
+        Self.fill(world)
+        #expect(!world.run(10) { !one.seen.isEmpty }, "paused again")
+        one.consumer.resume(one.consumer.paused)
+        #expect(world.run { one.seen.count == 5 })
+    }
+
+    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    func membersThatLeaveWhileAnswersAreLateLeaveNothingUnread(seed: UInt64) throws {
+        let world = Self.world(seed: seed)
+        world.model.settings.lateAnswers = 1
+        Self.fill(world)
+        let members = try ["one", "two", "three"].map { try world.member($0) }
+        world.run(1)
+        for member in members.dropLast() {
+            member.consumer.beginClose()
+            world.run(Double(world.pick(0...3000)) / 1000)
+        }
+        let last = members[2]
+        #expect(world.run { last.consumer.assignment.count == 4 })
+        Self.fill(world)
+        #expect(world.run { (0..<4).allSatisfy { world.model.committed("g", "events", $0)?.offset == 10 } })
+    }
+
     @Test func aStaticMemberThatReturnsGetsItsShareWithoutARebalance() throws {
         let world = Self.world()
         let one = try world.member("one", options: ["group.instance.id": "a"])

@@ -44,6 +44,7 @@ private final class GroupStory {
         isCooperative = world.chance(0.5)
         isStatic = world.chance(0.3)
         if world.chance(0.3) { world.model.settings.lostGroupCalls = 0.05 }
+        if world.chance(0.3) { world.model.settings.lateAnswers = 0.3 }
         world.model.createTopic("events", partitions: partitions)
         written = Array(repeating: 0, count: partitions)
     }
@@ -138,6 +139,7 @@ private final class GroupStory {
     private func heal() {
         for broker in 0..<3 { world.model.setDown(broker, false) }
         world.model.settings.lostGroupCalls = 0
+        world.model.settings.lateAnswers = 0
         for member in world.members {
             world.goOn(member.name)
             member.consumer.resume(member.consumer.paused)
