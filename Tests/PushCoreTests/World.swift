@@ -37,6 +37,7 @@ struct World {
         message.push.content = "hello"
         policy.defaultZone = "UTC"
         policy.templateIDs = [UTF8Key("known")]
+        policy.argumentTemplates = [UTF8Key("bare"): [], UTF8Key("filled"): [UTF8Key("text")]]
     }
 
     init(_ row: DecisionRow) {
@@ -64,7 +65,8 @@ struct World {
         }
     }
 
-    /// A conversation type; `off` `customtype` `nocontent` `emptycontent` `template=known|other` `nobadge` `silent` `voip` `strategy=n`
+    /// A conversation type; `off` `customtype` `nocontent` `emptycontent` `template=known|other|bare|filled[:<text>]`
+    /// `nobadge` `silent` `voip` `strategy=n`
     /// `@me` `@all` `@other` `force=all|me|other|nobody` `revoke=decrease|keep|count` `noseq` `expires=<ms from now>`
     /// `from=me` `exclude=me|other` `devices=<device>[,…]` `tokens=<hex>[,…]` (a recipient's tokens are `aa0`, `aa1`, …); `la=start|update|end` makes it a record about activity `a`, `la.id=` about another;
     /// `age=<hours>` since it was sent
@@ -79,7 +81,9 @@ struct World {
         case "customtype": message.isCustomType = true
         case "nocontent": message.push.content = nil
         case "emptycontent": message.push.content = ""
-        case "template": message.push.template = .init(id: String(value))
+        case "template":
+            let (id, text) = Self.pair(value, at: ":")
+            message.push.template = .init(id: String(id), args: text.isEmpty ? [:] : [UTF8Key("text"): String(text)])
         case "nobadge": message.push.badge = false
         case "silent": message.push.silent = true
         case "voip": message.push.voip = true
@@ -203,8 +207,8 @@ struct World {
             level: parts.count > 2 ? int(parts[2]) : 5)
     }
 
-    private static func pair(_ word: Substring) -> (key: Substring, value: Substring) {
-        guard let equals = word.firstIndex(of: "=") else { return (word, "") }
+    private static func pair(_ word: Substring, at mark: Character = "=") -> (key: Substring, value: Substring) {
+        guard let equals = word.firstIndex(of: mark) else { return (word, "") }
         return (word[..<equals], word[word.index(after: equals)...])
     }
 

@@ -48,6 +48,25 @@ public struct Templates: Sendable, Equatable {
             self.title = title
             self.content = content
         }
+
+        /// It shows something whatever its arguments are.
+        var hasWords: Bool {
+            [title, content].contains { text in
+                text.map { !BlankText.showsNothing(FilledText.fill($0) { _ in "" }) } ?? false
+            }
+        }
+
+        /// The names of its places.
+        var arguments: Set<UTF8Key> {
+            var names: Set<UTF8Key> = []
+            for case let text? in [title, content] {
+                _ = FilledText.fill(text) { name in
+                    names.insert(UTF8Key(String(name)))
+                    return ""
+                }
+            }
+            return names
+        }
     }
 
     /// The text if the configuration has none (contract section 5, hidden details).
@@ -95,8 +114,22 @@ public struct Templates: Sendable, Equatable {
         FilledText.fill(text) { $0 == "count" ? String(count) : nil }
     }
 
-    /// The ids of the templates in all languages.
-    public var templateIDs: Set<UTF8Key> { languages.values.reduce(into: []) { $0.formUnion($1.templates.keys) } }
+    /// The ids of the templates that show words of their own in a language.
+    public var templateIDs: Set<UTF8Key> {
+        languages.values.reduce(into: []) { ids, language in
+            ids.formUnion(language.templates.lazy.filter { $0.value.hasWords }.map(\.key))
+        }
+    }
+
+    /// The other ids, with the names of their arguments.
+    public var argumentTemplates: [UTF8Key: Set<UTF8Key>] {
+        let shown = templateIDs
+        return languages.values.reduce(into: [:]) { names, language in
+            for (id, template) in language.templates where !shown.contains(id) {
+                names[id, default: []].formUnion(template.arguments)
+            }
+        }
+    }
 
     /// The template in the language or the nearest to it, filled and cut; nil: it is unknown there.
     func filled(_ use: PushOptions.Template, language: String) -> Template? {

@@ -19,8 +19,10 @@ public struct AppPolicy: Sendable {
     public var badge = BadgeCounter.server
     /// The text before bodies, where a message wants it (`push.prefix`).
     public var prefix = PrefixFormat.standard
-    /// The ids that `push.template` may name.
+    /// The ids that `push.template` may name, of templates with words of their own.
     public var templateIDs: Set<UTF8Key> = []
+    /// The other ids: of templates that show nothing but these arguments.
+    public var argumentTemplates: [UTF8Key: Set<UTF8Key>] = [:]
     /// Alerts carry `im`, for communication notifications.
     public var communication = false
     public var defaultLanguage = "zh-Hans"

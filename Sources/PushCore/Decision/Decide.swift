@@ -180,11 +180,14 @@ private func facts(
 }
 
 extension Message {
-    /// A content of its own, or a template of the app.
+    /// A content of its own, or a template of the app that shows something.
     fileprivate func hasContent(_ policy: borrowing AppPolicy) -> Bool {
         if let content = push.content, !content.isEmpty { return true }
         guard let template = push.template else { return false }
-        return policy.templateIDs.contains(UTF8Key(template.id))
+        let id = UTF8Key(template.id)
+        if policy.templateIDs.contains(id) { return true }
+        guard let names = policy.argumentTemplates[id] else { return false }
+        return names.contains { name in template.args[name].map { !BlankText.showsNothing($0) } ?? false }
     }
 }
 

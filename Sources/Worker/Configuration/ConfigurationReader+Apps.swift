@@ -75,6 +75,7 @@ extension ConfigurationReader {
         }
         app.templates.defaultLanguage = app.policy.defaultLanguage
         app.policy.templateIDs = app.templates.templateIDs
+        app.policy.argumentTemplates = app.templates.argumentTemplates
         return id == nil || topic == nil ? nil : app
     }
 

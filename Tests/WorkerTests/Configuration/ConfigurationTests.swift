@@ -193,6 +193,8 @@ struct ConfigurationTests {
                 templates:
                   order: { title: "Order {no}", content: "It left" }
                   short: { content: "Hi" }
+                  bare: { title: "  " }
+                  filled: { content: "{who}{what} " }
             """
         let path = try folder.write(Array(file.utf8), to: "t.yaml")
         let app = try #require(try read(ConfigurationProblemTests.good + "    templates: \(path)\n").apps.first)
@@ -200,6 +202,9 @@ struct ConfigurationTests {
         #expect(english.revoke == "{nick} took it back")
         #expect(english.templates[UTF8Key("order")] == .init(title: "Order {no}", content: "It left"))
         #expect(app.policy.templateIDs == [UTF8Key("order"), UTF8Key("short")])
+        #expect(
+            app.policy.argumentTemplates
+                == [UTF8Key("bare"): [], UTF8Key("filled"): [UTF8Key("who"), UTF8Key("what")]])
     }
 
     @Test func oneEndpointServesBothEnvironments() throws {

@@ -1,5 +1,4 @@
 import Digits
-public import PushCore
 
 /// Texts that show nothing: they are treated as absent (contract section 5, "Text of a revoke and empty texts").
 public enum BlankText {
