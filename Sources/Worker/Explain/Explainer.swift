@@ -63,7 +63,11 @@ public actor Explainer {
             1, "record", input: "\(place), \(bytes.count) bytes, event \(event.id)", outcome: "well formed")
         let job: EventJob
         switch event.body {
-        case .userState(let state): return explain(state, of: event, app, first)
+        case .userState(let state):
+            if let fault = try await windowFault(state, of: event, now: now) {
+                return refused(reader.windowFault(fault, in: bytes), uid: state.uid, after: first)
+            }
+            return explain(state, of: event, app, first)
         case .message(let message): job = EventJob(message, of: event, app: app.context, raw: bytes, origin: nil)
         case .liveActivity(let activity):
             job = EventJob(activity, of: event, app: app.context, raw: bytes, origin: nil)
@@ -72,6 +76,26 @@ public actor Explainer {
             job.originalCollapseID = try await store.collapseID(app: event.app, msgID: target)
         }
         return try await explain(EventContext(event: event, job: job, app: app, now: now, first: first))
+    }
+
+    /// Non-nil: with the user's stored settings, the record leaves a DND window incomplete.
+    private func windowFault(
+        _ state: UserState, of event: borrowing Event, now: Int64
+    ) async throws(RedisFault) -> StateOutcome.WindowFault? {
+        guard case .settings(let change) = state.change, change.touchesWindow else { return nil }
+        let (app, sentMs) = (event.app, event.sentMs)
+        return try await store.ask(
+            { (store, tag) throws(RedisFault) in
+                try store.setSettings(app, state.uid, change, atMs: sentMs, nowMs: now, tag, isDryRun: true)
+            }, { $0.int64.flatMap(UserStateTask.windowFault) })
+    }
+
+    private func refused(_ why: BadRecord, uid: String, after first: Explanation.Step) -> RecordExplanation {
+        let step = Explanation.Step(3, "user state", input: "settings", outcome: why.header, passes: false)
+        return RecordExplanation(
+            explanations: [
+                Explanation(uid: uid, verdict: "dead_letter", reason: BadRecord.reason, steps: [first, step])
+            ])
     }
 
     /// A record does not name its topic, but its kind determines it.

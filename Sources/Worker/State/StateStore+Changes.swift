@@ -64,10 +64,12 @@ extension StateStore {
         }
     }
 
+    /// - Parameter isDryRun: only answers what would change.
     func setSettings(
-        _ app: String, _ uid: String, _ settings: UserState.SettingsChange, atMs: Int64, nowMs: Int64, _ tag: UInt64
+        _ app: String, _ uid: String, _ settings: UserState.SettingsChange, atMs: Int64, nowMs: Int64, _ tag: UInt64,
+        isDryRun: Bool = false
     ) throws(RedisFault) {
-        try change(tag, StateScripts.settings, keyCount: 1) { command in
+        try change(tag, isDryRun ? StateScripts.settingsDryRun : StateScripts.settings, keyCount: 1) { command in
             command.key("c:u", app, uid)
             command.arg(StateKeys.time(atMs))
             command.arg(StateKeys.time(nowMs))

@@ -160,7 +160,7 @@ public struct UserStateTask: Sendable {
     }
 
     /// What `StateScripts.settings` answers for a change that it refuses.
-    private static func windowFault(_ answer: Int64) -> StateOutcome.WindowFault? {
+    static func windowFault(_ answer: Int64) -> StateOutcome.WindowFault? {
         switch answer {
         case -1: .noStart
         case -2: .noEnd

@@ -52,6 +52,26 @@ struct ExplainerTests {
             world: world, store: store, explainer: Explainer(configuration, store: store, membersMax: membersMax))
     }
 
+    /// A record that the worker refuses because of the user's stored settings.
+    @Test func aSettingsRecordWithoutAWindowGoesToTheDeadLetterTopic() async throws {
+        let setup = try await open()
+        let record = #"""
+            {"v":1,"kind":"settings","app":"im","event_id":"e","sent_ms":\#(StateWorld.base),"uid":"bob","dnd":{"on":true}}
+            """#
+        let refused = try await setup.explain(record)
+        #expect(refused.map { "\($0.verdict) \($0.reason)" } == ["dead_letter bad_event"])
+        #expect(refused.first?.steps.map(\.number) == [1, 3])
+        #expect(refused.first?.steps.last?.outcome.contains("$.dnd.start") == true)
+        var settings = UserState.SettingsChange()
+        settings.dndStart = 0
+        settings.dndEnd = 60
+        try await setup.world.change("bob", .settings(settings))
+        #expect(try await setup.explain(record).map(\.verdict) == ["state_change"])
+        // It changed nothing.
+        #expect(try await setup.world.raw("HEXISTS", "c:u:{im:bob}", "dn") == 0)
+        await setup.end()
+    }
+
     private func bind(_ world: StateWorld, _ uid: String) async throws {
         let record = TokenRecord(
             hex: Self.token, environment: .production, topic: "com.example.im", type: .alert,

@@ -13,6 +13,20 @@ extension StateScripts {
     static let settings = RedisScript(
         """
         #!lua
+        \(settingsBody)
+        if #writes > 0 then redis.call('HSET', KEYS[1], unpack(writes)) end
+        return #writes / 2
+        """)
+
+    /// The answer of `settings` without the change.
+    static let settingsDryRun = RedisScript(
+        """
+        #!lua flags=no-writes
+        \(settingsBody)
+        return #writes / 2
+        """)
+
+    private static let settingsBody = """
         local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(skewMs)
         local given, merged, writes = {}, {}, {}
         local function stored(field)
@@ -45,9 +59,7 @@ extension StateScripts {
             end
           end
         end
-        if #writes > 0 then redis.call('HSET', KEYS[1], unpack(writes)) end
-        return #writes / 2
-        """)
+        """
 
     /// Level 0 is also written. Without it an older mute that comes late would apply again.
     ///
