@@ -9,6 +9,8 @@ final class OperatorPages {
     struct Sources {
         /// Seconds since the last turn of the slowest shard's loop.
         var oldestTurn: () -> Double
+        /// Called before the metrics are written.
+        var willExpose: () -> Void
         var snapshot: () -> ProcessSnapshot
         var facts: () -> PageFacts
         /// Starts to answer a question of the trace box; `didAnswer` ends it.
@@ -40,7 +42,8 @@ final class OperatorPages {
 
     private func servePrograms(_ registry: MetricsRegistry, _ sources: Sources) {
         server.get("/metrics") { _ in
-            HTTPResponse(contentType: MetricsRegistry.contentType, body: registry.exposition())
+            sources.willExpose()
+            return HTTPResponse(contentType: MetricsRegistry.contentType, body: registry.exposition())
         }
         server.get("/livez", isOpen: true) { _ in
             let oldest = sources.oldestTurn()

@@ -117,6 +117,7 @@ public actor WorkerProcess {
                 loop: loop, http: configuration.http, registry: registry,
                 OperatorPages.Sources(
                     oldestTurn: { [unowned self] in assumeIsolated { $0.oldestTurn } },
+                    willExpose: { [unowned self] in assumeIsolated { $0.showTurns() } },
                     snapshot: { [unowned self] in assumeIsolated { $0.snapshot } },
                     facts: { [unowned self] in assumeIsolated { $0.facts() } },
                     ask: { [unowned self] question in assumeIsolated { $0.ask(question) } }))
@@ -189,6 +190,11 @@ public actor WorkerProcess {
         for name in [ProcessPart.Name.configuration, .clock] where !fresh.parts.contains(where: { $0.name == name }) {
             readiness[name]?.set(1)
         }
+    }
+
+    /// A shard that does not turn gives no status, so the last snapshot says nothing of it.
+    private func showTurns() {
+        readiness[nil]?.set(snapshot.isReady && oldestTurn < OperatorPages.stuckSeconds ? 1 : 0)
     }
 
     private func setReady(_ name: ProcessPart.Name?, _ labels: [(String, String)], _ value: Double) {
