@@ -16,7 +16,8 @@ import Worker
                 "RPUSH c:k:{im:b4} x", "CONFIG RESETSTAT",
             ])
             try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
-            try await stage.settle(within: .seconds(20))
+            // The number of errors shows that nothing is tried for long; the time depends on the machine.
+            try await stage.settle()
             var seen = try await stage.look()
             // A broken mark is as none, unless the push waits and is claimed again by the script: then it has no number.
             let first = seen.outcomes(of: "b1-1")
