@@ -55,9 +55,13 @@ package protocol GroupClient: AnyObject {
 
     /// Sends a commit. Its answer is `commitEnded`, unless this returns an error.
     func commit(_ offsets: [GroupOffset]) -> KafkaError?
-    /// Asks for the group's committed offsets; the answer is `committedCame` with the same round. False: nothing is asked.
+    /// Asks for the group's committed offsets; the answer is `committedCame` with the same round.
+    ///
+    /// - Returns: false if nothing was asked.
     func askCommitted(_ partitions: [TopicPartition], round: UInt) -> Bool
-    /// Asks the brokers for the partitions' ends. False while a question is open: nothing is asked then.
+    /// Asks the brokers for the partitions' ends.
+    ///
+    /// - Returns: false while a question is open; nothing is asked then.
     func askEnds(_ partitions: [TopicPartition], round: UInt, nowMs: Int64) -> Bool
     /// Their answer, once.
     func takeEnds() -> EndsAnswer?
@@ -98,7 +102,7 @@ package struct PartitionStart: Equatable {
 /// A partition's offset at the group.
 package struct GroupOffset: Equatable {
     package let partition: TopicPartition
-    /// Nil: the group has none.
+    /// Nil if the group has none.
     package let offset: Int64?
     package let metadata: [UInt8]
     package let error: KafkaError?

@@ -5,7 +5,7 @@ import Glibc
 final class NativeList: @unchecked Sendable {
     private let raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
 
-    /// Nil: out of memory.
+    /// - Returns: nil if there is no memory.
     init?(capacity: Int) {
         guard let raw = rd_kafka_topic_partition_list_new(Int32(clamping: capacity)) else { return nil }
         self.raw = raw

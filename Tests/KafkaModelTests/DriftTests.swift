@@ -28,7 +28,7 @@ struct DriftTests {
         }
     }
 
-    @Test func whatWasSettledBeyondTheCommitIsKnownToTheNextMember() async throws {
+    @Test func recordsSettledBeyondTheCommitAreKnownToTheNextMember() async throws {
         try await Self.compare { cluster in
             try cluster.createTopic("events", partitions: 1)
             _ = try cluster.send((0..<8).map { (nil, "v\($0)", 0) })

@@ -106,7 +106,7 @@ struct ProducerRowTests {
         #expect(reports.all.map { $0.error?.isTooLarge ?? false } == [false, true, false])
     }
 
-    @Test func whatNoBrokerTakesInTimeFails() throws {
+    @Test func aRecordThatNoBrokerTakesInTimeFails() throws {
         let world = Self.world()
         world.model.setDown(0, true)
         let producer = try world.producer(options: ["message.timeout.ms": "5000"])

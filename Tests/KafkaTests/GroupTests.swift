@@ -205,7 +205,7 @@ struct GroupTests {
     }
 
     /// librdkafka 2.0.2 and 2.16 notice a resumed partition up to a second later if nothing else is fetched from its broker.
-    @Test func whatWaitsInAPausedPartitionComesAtOnceWhenItIsResumed() async throws {
+    @Test func recordsOfAPausedPartitionArriveAtOnceWhenItIsResumed() async throws {
         struct Outcome { var assigned = false, rested = true, shortest = Double.infinity }
         let outcome = try await offPool { () throws -> Outcome in
             var outcome = Outcome()

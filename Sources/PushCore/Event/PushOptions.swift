@@ -44,7 +44,7 @@ public struct PushOptions: Sendable {
     /// Goes to voip tokens only.
     public var voip = false
     public var sms = false
-    /// False: the alert has no `mutable-content`, whatever `aps` says.
+    /// If false, the alert has no `mutable-content`, whatever `aps` says.
     public var isMutable = true
 
     /// Recipients that get the alert although they muted the conversation.

@@ -16,7 +16,7 @@ final class CredentialReading: Sendable {
     struct Found: Sendable {
         var source: Configuration.Credential.Source
         var marks: [FileMark]
-        /// Nil: unchanged.
+        /// Nil if unchanged.
         var loaded: Result<APNsCredential, Problem>?
     }
 

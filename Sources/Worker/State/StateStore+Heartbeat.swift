@@ -10,7 +10,7 @@ extension StateStore {
         var count: Int64
         /// The server's time, Unix ms.
         var nowMs: Int64
-        /// Nil: all that was ever applied is there, or applied again.
+        /// Nil if everything that was ever applied is there, or was applied again.
         var loss: Loss?
     }
 

@@ -46,7 +46,7 @@ struct ActivityUsersTests {
         await world.end()
     }
 
-    @Test func whatIsKeptOfOneUsersActivitiesIsBounded() async throws {
+    @Test func theStoredActivitiesOfAUserAreBounded() async throws {
         let world = try StateWorld()
         try await world.connect()
         for index in 0..<300 {

@@ -31,7 +31,7 @@ final class NewestBadges {
     /// An open read.
     private final class Look {
         let accepted: AcceptedBadge
-        /// Nil: the ledger's size alone was asked for.
+        /// Nil if only the ledger's size was asked for.
         var base: BadgeReading?
 
         init(_ accepted: AcceptedBadge) {

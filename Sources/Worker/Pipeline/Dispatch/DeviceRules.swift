@@ -31,7 +31,7 @@ extension Route.Way {
 
 extension Reason {
     /// Strategy 4 after a push that ended for this reason before it was sent: whether the live device's copy may alert.
-    /// Nil: no copy, because an expired event sends nothing.
+    /// Nil if there is no copy, because an expired event sends nothing.
     var alertsByCopy: Bool? {
         switch self {
         case .expired: nil
