@@ -23,10 +23,16 @@ public struct UTF8Key: Hashable, Sendable {
 
 extension String {
     /// - Returns: whether both have the same UTF-8 bytes.
+    @inlinable
     public func isSame(as other: String) -> Bool {
         // Most different texts differ in length, which a String knows.
-        guard utf8.count == other.utf8.count else { return false }
-        return utf8.span.withUnsafeBytes { one in
+        utf8.count == other.utf8.count && hasBytes(of: other)
+    }
+
+    /// For two texts of one length.
+    @usableFromInline
+    func hasBytes(of other: String) -> Bool {
+        utf8.span.withUnsafeBytes { one in
             other.utf8.span.withUnsafeBytes { other in
                 guard let one = one.baseAddress, let start = other.baseAddress else { return true }
                 return memcmp(one, start, other.count) == 0

@@ -19,6 +19,11 @@ public struct EventPayloads: Sendable {
         rules = PayloadRules(message, policy: policy)
     }
 
+    /// - Parameter rules: of the message's app.
+    public init(_ message: borrowing Message, rules: PayloadRules) {
+        self.rules = rules.of(message)
+    }
+
     /// The variant's payload; nil if too large (`payload_too_large`).
     public mutating func template(
         _ variant: PayloadVariant, of message: borrowing Message, templates: Templates

@@ -13,11 +13,23 @@ public struct PayloadRules: Sendable {
         self.profile = profile
     }
 
-    public init(_ message: borrowing Message, policy: borrowing AppPolicy) {
-        profile = message.push.profile ?? policy.profile
+    /// The rules of an app for messages that name no profile.
+    public init(_ policy: borrowing AppPolicy) {
+        profile = policy.profile
         badge = policy.badge
         prefix = policy.prefix
         communication = policy.communication
+    }
+
+    public init(_ message: borrowing Message, policy: borrowing AppPolicy) {
+        self = PayloadRules(policy).of(message)
+    }
+
+    /// The same for one message.
+    public func of(_ message: borrowing Message) -> PayloadRules {
+        var rules = self
+        if let profile = message.push.profile { rules.profile = profile }
+        return rules
     }
 
     /// Whether the alert has `mutable-content`, which lets the app's service extension see it. With `badge: none` the extension

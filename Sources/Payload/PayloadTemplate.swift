@@ -44,9 +44,12 @@ public struct PayloadTemplate: Sendable {
             writer.member("content-available", 1)
         } else {
             let lifted = LiftedKeys(message, rules.profile)
-            let text = AlertText(
-                message, variant: variant, title: lifted.title, prefix: rules.prefix, templates: templates)
-            written = APSObject(message, lifted, text: text, variant: variant, rules: rules).write(to: &writer)
+            written = APSObject(
+                message, lifted,
+                text: AlertText(
+                    message, variant: variant, title: lifted.title, prefix: rules.prefix, templates: templates),
+                variant: variant, rules: rules
+            ).write(to: &writer)
         }
         let hasBadge = rules.badge == .server && !message.push.silent
         let apsEnd = writer.count

@@ -121,21 +121,21 @@ final class RedisConnection: LinkOwner {
             return wire.count
         }
         writtenBytes &+= UInt64(length)
-        let now = loop.nowNanos
+        let now = loop.turnTimeNanos
         var entry = unfinished
         entry.sentNanos = now
         entry.deadlineNanos = now &+ timeoutNanos
         entry.endOffset = writtenBytes
         pipeline.append(entry)
         if let timer, !timer.isArmed { timer.arm(afterNanos: timeoutNanos) }
-        checkIfDue(behind: entry, timeoutNanos)
+        uncheckedCount &+= 1
+        // Nothing comes between ASKING and its command.
+        if uncheckedCount >= Self.checkEvery, unfinished.purpose != .asking { check(timeoutNanos) }
     }
 
-    private func checkIfDue(behind entry: Pipeline.Entry, _ timeoutNanos: UInt64) {
-        // A Sentinel runs no scripts, and nothing comes between ASKING and its command.
-        guard isReady, entry.purpose != .asking, role != .sentinel else { return }
-        uncheckedCount += 1
-        guard uncheckedCount >= Self.checkEvery else { return }
+    private func check(_ timeoutNanos: UInt64) {
+        // A Sentinel runs no scripts.
+        guard isReady, role != .sentinel else { return }
         uncheckedCount = -1
         lastCheck &+= 1
         var command = RedisCommand()

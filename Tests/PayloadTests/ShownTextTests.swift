@@ -99,4 +99,17 @@ import Testing
         settings.showDetail = false
         #expect(variant([token("en", boundMs: 3)]).contentKey == "work" && variant([]).isHidden)
     }
+
+    /// Some ranges are answered without the tables.
+    @Test func theBlankScalarsAreThoseOfUnicode() {
+        var wrong: [UInt32] = []
+        for scalar in (UInt32(0)...0x10FFFF).lazy.compactMap(Unicode.Scalar.init) {
+            let properties = scalar.properties
+            let isBlank =
+                properties.isWhitespace || properties.isDefaultIgnorableCodePoint
+                || properties.generalCategory == .control
+            if BlankText.isBlank(scalar) != isBlank { wrong.append(scalar.value) }
+        }
+        #expect(wrong.isEmpty)
+    }
 }

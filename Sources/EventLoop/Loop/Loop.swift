@@ -35,7 +35,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     // Only on the loop's thread.
     /// This turn's time, after its first use. A test may set it for the rest of the turn.
-    var turnNanos: UInt64 = 0
+    @usableFromInline var turnNanos: UInt64 = 0
     private var turnWallMs: Int64 = 0
     private var batch: [Inbox.Work] = []
     private var pending = TurnWork()
@@ -132,6 +132,9 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         if turnNanos == 0 { turnNanos = Self.monotonicNanos() }
         return turnNanos
     }
+
+    /// The same for a caller that is always on the loop's thread: within a turn, one field.
+    @inlinable public var turnTimeNanos: UInt64 { turnNanos == 0 ? nowNanos : turnNanos }
 
     /// CLOCK_REALTIME in Unix milliseconds, read once per turn. From another thread, a new reading.
     public var wallMs: Int64 {

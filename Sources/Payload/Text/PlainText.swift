@@ -38,6 +38,9 @@ enum PlainText {
     /// Printable ASCII, or letters far from any control: UTF-8 of a control has a byte below 0x20, 0x7F, or begins
     /// with 0xC2; where `formatting` counts, its characters begin with
     /// 0xE2, or with 0xD8 (U+061C).
+    ///
+    /// Inlined, so that the marks are constants.
+    @inline(__always)
     private static func isHarmless(_ text: String, formatting: Bool) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let mark: UInt64 = formatting ? 0xe2 : 0xc2

@@ -105,10 +105,10 @@ public enum BadgeRule {
 
     /// The same, of a revoke's alert too: where it lowered the number, 0 is sent.
     @inlinable public static func withAlert(
-        _ value: Int64, isLowered: Bool, _ policy: borrowing AppPolicy
+        _ value: Int64, isLowered: Bool, by counter: AppPolicy.BadgeCounter, cap: Int64
     ) -> Int64? {
-        if isLowered { return policy.badge == .server ? capped(value, cap: policy.badgeCap) : nil }
-        return besideAlert(value, policy)
+        guard counter == .server else { return nil }
+        return isLowered ? capped(value, cap: cap) : besideAlert(value, cap: cap)
     }
 
     /// The number of a push without other content (`clear_on_read`): capped, 0 included.

@@ -5,14 +5,24 @@ public enum BlankText {
     /// Whether all of a text is white space, controls and default-ignorable code points. An empty text shows nothing.
     public static func showsNothing(_ text: String) -> Bool {
         // Most texts begin with a letter.
-        if let first = text.utf8.first, first > 0x20, first < 0x7F { return false }
+        if let first = text.unicodeScalars.first, isPlain(first) { return false }
         return text.unicodeScalars.allSatisfy(isBlank)
     }
 
     public static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        if isPlain(scalar) { return false }
         let properties = scalar.properties
         return properties.isWhitespace || properties.isDefaultIgnorableCodePoint
             || properties.generalCategory == .control
+    }
+
+    /// The ranges without any blank scalar that most texts begin with: ASCII, Latin to Cyrillic, CJK, Hangul, emoji. A look into
+    /// the Unicode tables costs 2 000 instructions.
+    static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x21...0x7E, 0xC0...0x34E, 0x370...0x5FF, 0x3001...0x3163, 0x3165...0xD7FF, 0x1F000...0x1FBFF: true
+        default: false
+        }
     }
 
     /// Whether no part of an alert shows anything: the text itself, or an object's title, subtitle and body, also as keys of

@@ -21,5 +21,8 @@ public enum CustomPayload: Sendable, Equatable {
 
 extension [JSONValue.Member] {
     /// The value of the key; nil where it is absent.
-    public func value(of key: String) -> JSONValue? { first { $0.isNamed(key) }?.value }
+    public func value(of key: String) -> JSONValue? {
+        for index in indices where self[index].isNamed(key) { return self[index].value }
+        return nil
+    }
 }

@@ -1,4 +1,4 @@
-import Digits
+public import Digits
 
 /// A JSON value that passes through unread: custom keys, `apsField`, Live Activity states.
 ///
@@ -23,7 +23,7 @@ public enum JSONValue: Sendable, Equatable {
         }
 
         /// - Returns: whether its key has these bytes.
-        public func isNamed(_ name: String) -> Bool { key.isSame(as: name) }
+        @inlinable public func isNamed(_ name: String) -> Bool { key.isSame(as: name) }
     }
 
     /// The value of an object's key; nil for every other kind of value.

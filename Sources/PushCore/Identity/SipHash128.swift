@@ -93,6 +93,7 @@ public struct SipHash128: Sendable {
         }
     }
 
+    @inline(__always)
     private mutating func compress(_ word: UInt64) {
         v3 ^= word
         round()

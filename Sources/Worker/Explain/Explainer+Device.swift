@@ -104,7 +104,7 @@ struct DeviceContext {
         let claim = user.claim
         let lastCheck = SendFacts(isRead: claim.isRead, isRevoked: claim.isRevoked, isTokenOwned: standing == .owned)
             .reason(expireAtMs: user.event.job.expiresAtMs, now: user.event.now)
-        let badge = user.job.badge(claim)
+        let badge = user.job.badge(claim.badge, isLowered: claim.lowered)
         let made = MadePush(user, token, badge: badge)
         var steps = steps
         steps.append(renderStep(token.record, badge: badge))

@@ -24,7 +24,7 @@ extension Dispatcher {
                 uid: job.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
             record.pushID = job.devices[index].pushID
             fill(&record)
-            recorder.write(record, of: job)
+            recorder.write(consume record, of: job)
         }
         let merged = job.devices[index].merged.take()
         if let merged { follow(merged, verdict) }

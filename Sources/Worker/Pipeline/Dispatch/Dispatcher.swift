@@ -169,16 +169,18 @@ final class Dispatcher {
     /// acknowledge.
     func route(_ job: RecipientJob) {
         guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
-        let claim = candidate.claim
-        if claim != nil { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.claimNanos) }
+        // Fields only, here and below: a copy of the claim counts five references.
+        let isAnswered = candidate.claim != nil
+        if isAnswered { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.claimNanos) }
         // A read or revoke that the claim found suppresses alerts, by the long connection too (contract section 5, step
         // 15).
-        let stale = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
+        let stale = taken.withoutAlerts(
+            isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false)
         noteDecided(job)
         job.facts = candidate.facts
         if candidate.owesClaim {
-            job.flags.formUnion(job.isCounted ? [.owesClaim, .owesCount] : .owesClaim)
-        } else if claim != nil, !candidate.isUnclaimed {
+            job.flags.insert(.owesClaim)
+        } else if isAnswered, !candidate.isUnclaimed {
             // This round's claim pays an owed claim of an earlier round.
             job.flags.subtract([.owesClaim, .owesCount])
         }
@@ -432,7 +434,8 @@ final class Dispatcher {
         }
         job.devices[index].mayHaveReport = candidate.claim?.hasReport ?? true
         sender.enqueue(
-            job, index, to: bound, badge: candidate.claim.flatMap(job.badge),
+            job, index, to: bound,
+            badge: job.badge(candidate.claim?.badge, isLowered: candidate.claim?.lowered ?? false),
             claimedNanos: candidate.claimNanos)
     }
 

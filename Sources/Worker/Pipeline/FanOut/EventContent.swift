@@ -31,7 +31,7 @@ final class EventContent {
         self.message = message
         activity = nil
         self.app = app
-        (expiresAtMs, payloads) = message.read { ($0.expireAtMs, EventPayloads($0, policy: app.policy)) }
+        (expiresAtMs, payloads) = message.read { ($0.expireAtMs, EventPayloads($0, rules: app.payloadRules)) }
         activityPayload = nil
     }
 

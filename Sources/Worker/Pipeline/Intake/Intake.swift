@@ -402,10 +402,6 @@ struct ReceivedRecord {
     let origin: EventJob.Origin
     /// The record's key, if the record may be refused later.
     var key: [UInt8]?
-
-    var mayBeRefused: Bool {
-        if case .event(let event, _) = content { event.mayBeRefused } else { false }
-    }
 }
 
 extension Event {
@@ -454,36 +450,39 @@ extension Intake: KafkaConsumerDelegate {
                 partition: record.partition.partition, offset: record.offset, kafkaMs: time?.ms ?? 0))
         do throws(BadRecord) {
             guard let value = record.value else { throw BadRecord(.empty, "the record is null") }
-            var received = ReceivedRecord(content: try read(value, of: inputClass, origin.source), origin: origin)
-            if case .event(let event, _) = received.content, event.hasUnusualKey(record.key) {
-                shard.metrics.unusualKey(inputClass)
-            }
-            if received.mayBeRefused { received.key = record.key.map { Array($0) } }
-            self.received.append(received)
+            received.append(try read(value, key: record.key, of: inputClass, origin))
         } catch {
             reject(error, record, origin)
         }
     }
 
     private func read(
-        _ value: UnsafeRawBufferPointer, of inputClass: InputClass, _ source: EventSource
-    ) throws(BadRecord) -> ReceivedRecord.Content {
+        _ value: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer?, of inputClass: InputClass,
+        _ origin: EventJob.Origin
+    ) throws(BadRecord) -> ReceivedRecord {
         switch inputClass {
-        case .events: return .event(try shard.read(event: value, source), raw: Array(value))
+        case .events:
+            let event = try shard.read(event: value, origin.source)
+            if event.hasUnusualKey(key) { shard.metrics.unusualKey(inputClass) }
+            return ReceivedRecord(content: .event(event, raw: Array(value)), origin: origin)
         case .userState:
-            let event = try shard.reader.read(value, of: .userState, latestMs: shard.latestMs(source))
-            return .event(event, raw: event.mayBeRefused ? Array(value) : [])
+            let event = try shard.reader.read(value, of: .userState, latestMs: shard.latestMs(origin.source))
+            if event.hasUnusualKey(key) { shard.metrics.unusualKey(inputClass) }
+            guard event.mayBeRefused else { return ReceivedRecord(content: .event(event, raw: []), origin: origin) }
+            return ReceivedRecord(
+                content: .event(event, raw: Array(value)), origin: origin, key: key.map { Array($0) })
         case .chunks:
             guard let chunk = ChunkRecord(value) else {
                 throw BadRecord(.unknownKind, "not a group chunk of this version")
             }
-            return .chunk(chunk, try shard.read(event: chunk.raw, chunk.source))
+            let event = try shard.read(event: chunk.raw, chunk.source)
+            return ReceivedRecord(content: .chunk(chunk, event), origin: origin)
         case .parked:
-            if let parked = ParkedRecord(value) { return .parked(parked) }
+            if let parked = ParkedRecord(value) { return ReceivedRecord(content: .parked(parked), origin: origin) }
             guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
                 throw BadRecord(.unknownKind, "not a parked record of this version")
             }
-            return .owed(owed)
+            return ReceivedRecord(content: .owed(owed), origin: origin)
         }
     }
 

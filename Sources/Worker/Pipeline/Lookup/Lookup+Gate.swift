@@ -4,8 +4,9 @@ import Redis
 /// over the limit a moment ago.
 extension Lookup {
     /// Asks for a user's settings or presence as soon as the gate lets it.
-    func askWhole(_ job: RecipientJob, _ stage: Tag.Stage) {
-        let bucket = ReadGate.bucket(job.uid)
+    ///
+    /// - Parameter bucket: the user's, `ReadGate.bucket`.
+    func askWhole(_ job: RecipientJob, _ stage: Tag.Stage, _ bucket: UInt8) {
         guard gate(stage, { $0.admit(bucket, job.ref) }) else { return }
         if !sendWhole(job, stage, bucket) { goOn(stage, bucket) }
     }

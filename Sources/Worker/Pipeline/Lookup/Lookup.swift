@@ -75,8 +75,9 @@ final class Lookup {
             try store.readConversation(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
         }
-        askWhole(job, .user)
-        askWhole(job, .presence)
+        let bucket = ReadGate.bucket(uid)
+        askWhole(job, .user, bucket)
+        askWhole(job, .presence, bucket)
         if asksMark { askMark(job, candidate) }
         if let group {
             ask(job) { (store) throws(RedisFault) in
@@ -104,7 +105,7 @@ final class Lookup {
             try store.readDenied(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
         }
-        askWhole(job, .presence)
+        askWhole(job, .presence, ReadGate.bucket(uid))
     }
 
     /// The first round of a message: whether it is an ordinary one is known only after all reads.

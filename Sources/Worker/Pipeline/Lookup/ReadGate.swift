@@ -16,8 +16,9 @@ struct ReadGate {
 
     /// FNV-1a, folded.
     static func bucket(_ uid: String) -> UInt8 {
-        var hash: UInt32 = 0x811C_9DC5
-        for byte in uid.utf8 { hash = (hash ^ UInt32(byte)) &* 0x0100_0193 }
+        let hash = uid.utf8.span.withUnsafeBytes { bytes in
+            bytes.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
+        }
         return UInt8(truncatingIfNeeded: hash ^ hash >> 8 ^ hash >> 16 ^ hash >> 24)
     }
 

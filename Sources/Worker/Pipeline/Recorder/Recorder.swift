@@ -37,8 +37,7 @@ final class Recorder {
 
     // MARK: Results
 
-    func write(_ outcome: OutcomeRecord, of job: RecipientJob) {
-        var record = outcome
+    func write(_ record: consuming OutcomeRecord, of job: RecipientJob) {
         record.latencyMs = shard.latencyMs(sinceKafkaMs: job.event.origin?.source.kafkaMs ?? 0)
         if !shard.traces.isOff { trace(record, of: job) }
         guard begin(record, of: job.event) else { return }

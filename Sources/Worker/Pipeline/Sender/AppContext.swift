@@ -10,6 +10,8 @@ import Telemetry
 final class AppContext {
     let id: String
     private(set) var policy: AppPolicy
+    /// Of `policy`. A copy of the whole policy per event costs 300 instructions.
+    private(set) var payloadRules: PayloadRules
     private(set) var templates: Templates
     let metrics: AppMetrics
     /// The length of a burst's window; 0 sends every alert at once.
@@ -89,6 +91,7 @@ final class AppContext {
         self.suspects = suspects
         id = policy.id
         self.policy = policy
+        payloadRules = PayloadRules(policy)
         self.templates = templates
         self.metrics = metrics
         self.coalesceNanos = coalesceNanos
@@ -101,6 +104,7 @@ final class AppContext {
     /// - Parameter shardCount: `limits.rate` is that of all shards.
     func apply(_ app: Configuration.App, shardCount: Int) {
         policy = app.policy
+        payloadRules = PayloadRules(app.policy)
         templates = app.templates
         coalesceNanos = app.coalesceNanos
         sendsDigest = app.sendsDigest

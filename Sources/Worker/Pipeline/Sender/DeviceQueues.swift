@@ -51,6 +51,9 @@ struct DeviceQueues<Item> {
 
     /// Whether the device may show a number that was read after this time: another shard has pushed it since, or a push
     /// before this one was checked since. For the push in turn.
+    ///
+    /// Inlined, because a call would copy the references of all parts.
+    @inline(__always)
     func mayShowNumber(_ key: Key, readSince nanos: UInt64) -> Bool {
         if let occupancy, occupancy.wasLeft(occupancy.cell(of: key), byOtherThan: shard, since: nanos) { return true }
         // Usually nothing was checked recently, and the device is not looked up.

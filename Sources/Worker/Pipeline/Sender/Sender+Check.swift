@@ -74,7 +74,7 @@ extension Sender {
             // The script has marked it, unless it was only asked to peek.
             if job.devices[index].check?.isPeek == false { job.flags.remove(.claimedPlainly) }
             job.note(claim, isFirst: false)
-            job.devices[index].badge = job.badge(claim)
+            job.devices[index].badge = job.badge(claim.badge, isLowered: claim.lowered)
             job.devices[index].mayHaveReport = claim.hasReport
             answered(job, index) { check in
                 check.isEnded = claim.state == .ended
@@ -166,8 +166,9 @@ extension Sender {
 
 extension RecipientJob {
     /// The number with an alert. The alert of a revoke that lowered it carries 0 too.
-    func badge(_ claim: ClaimReply) -> Int64? {
-        guard event.showsBadge, let badge = claim.badge else { return nil }
-        return BadgeRule.withAlert(badge, isLowered: claim.lowered, event.app.policy)
+    func badge(_ badge: Int64?, isLowered: Bool) -> Int64? {
+        guard event.showsBadge, let badge else { return nil }
+        return BadgeRule.withAlert(
+            badge, isLowered: isLowered, by: event.app.policy.badge, cap: event.app.policy.badgeCap)
     }
 }

@@ -123,7 +123,7 @@ final class ShardContext {
     /// Since the original record's Kafka time; 0 where Kafka gave none, or one in the future.
     func latencyMs(sinceKafkaMs kafkaMs: Int64) -> Int64 { kafkaMs > 0 ? max(0, nowMs &- kafkaMs) : 0 }
 
-    var nowNanos: UInt64 { loop.nowNanos }
+    var nowNanos: UInt64 { loop.turnTimeNanos }
     /// Unix ms.
     var nowMs: Int64 { clock.ms(nowNanos: nowNanos) }
 
