@@ -134,6 +134,9 @@ let package = Package(
         tests("RedisModel", ["RedisModel", "Redis", "Worker", "EventLoop"]),
         // A model of a Kafka cluster in virtual time, for tests.
         .target(name: "KafkaModel", dependencies: ["Kafka"], path: "Tests/KafkaModel", swiftSettings: strict),
+        // A world of loops in virtual time: scheduler, clocks, network.
+        .target(
+            name: "SimulatedSystem", dependencies: ["EventLoop"], path: "Tests/SimulatedSystem", swiftSettings: strict),
         tests("Digits", ["Digits"]),
         tests("APNsProtocol", ["APNsProtocol"]),
         tests("Processes", ["Processes"]),
@@ -143,12 +146,16 @@ let package = Package(
         tests("Telemetry", ["Telemetry"]),
         tests("JSON", ["JSON"]),
         tests("YAML", ["YAML"]),
-        tests("EventLoop", ["EventLoop", "Crypto", "Telemetry"]),
+        tests("EventLoop", ["EventLoop", "Crypto", "Telemetry", "SimulatedSystem"]),
         tests("Kafka", ["Kafka", "Telemetry"]),
         tests("KafkaModel", ["KafkaModel", "Kafka"]),
-        tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
+        tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry", "SimulatedSystem"]),
         tests("HTTP2", ["HTTP2"]),
-        tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Digits", "Simulator", "Telemetry", "JSON"]),
+        tests(
+            "APNs",
+            [
+                "APNs", "HTTP2", "EventLoop", "Crypto", "Digits", "Simulator", "Telemetry", "JSON", "SimulatedSystem",
+            ]),
         tests(
             "Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "Digits", "JSON", "Telemetry"]),
         tests(

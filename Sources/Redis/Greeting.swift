@@ -48,7 +48,9 @@ struct Greeting {
     }
 
     /// The answer of a step: its bytes, or the fault.
-    mutating func answered(_ step: Step, _ bytes: UnsafeRawBufferPointer, _ fault: RedisFault?) -> Verdict {
+    mutating func answered(
+        _ step: Step, _ bytes: UnsafeRawBufferPointer, _ fault: RedisFault?, nowMs: Int64
+    ) -> Verdict {
         switch step {
         case .login:
             if let fault { return .refused(fault) }
@@ -56,7 +58,7 @@ struct Greeting {
         case .database: databaseFault = fault
         // A refusal of only these two does not make the server unusable.
         case .info:
-            if fault == nil { facts.take(info: bytes) }
+            if fault == nil { facts.take(info: bytes, nowMs: nowMs) }
             guard role == .sentinel else { return .waiting }
             if let fault, fault.code == .authentication { return .refused(fault) }
             return facts.refusal(as: role).map { .refused($0) } ?? .ready

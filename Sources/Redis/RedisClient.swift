@@ -66,6 +66,7 @@ public final class RedisClient {
     private var watch: SentinelWatch?
     private var connection: RedisConnection?
     private let backoff: Backoff
+    private var random: SmallRandom
     /// Consecutive failed connects, for the next pause.
     private var failures = 0
     private var retryTimer: LoopTimer?
@@ -116,6 +117,7 @@ public final class RedisClient {
         self.metrics = metrics
         self.role = role
         self.tls = tls
+        random = SmallRandom(seed: loop.makeSeed())
         let baseNanos = max(limits.backoffMinNanos, 1)
         backoff = Backoff(baseNanos: baseNanos, capNanos: max(limits.backoffMaxNanos, baseNanos))
     }
@@ -454,7 +456,6 @@ public final class RedisClient {
         watch?.askNow()
         metrics.count(fault.code)
         lastFault = fault
-        var random = SystemRandomNumberGenerator()
         failures += 1
         let wait = backoff.delayNanos(failures: failures, random: &random)
         retryTimer?.arm(afterNanos: wait)

@@ -35,7 +35,7 @@ final class RedisConnection: LinkOwner {
     private var receivedNanos: UInt64 = 0
     /// Commands since the last check.
     private var uncheckedCount = 0
-    private var lastCheck = UInt32.random(in: 0x4000_0000...0x7FFF_FFFF)
+    private var lastCheck: UInt32
     /// Commands between two checks. An extra reply would give each later command the answer to another one, so a check asks for a
     /// number that no other reply has. It costs less than a hundredth of the work of Redis.
     static let checkEvery = 128
@@ -52,6 +52,7 @@ final class RedisConnection: LinkOwner {
         self.client = client
         self.loop = loop
         self.link = link
+        lastCheck = UInt32(truncatingIfNeeded: loop.makeSeed()) & 0x3FFF_FFFF | 0x4000_0000
     }
 
     func open() {
@@ -303,7 +304,7 @@ final class RedisConnection: LinkOwner {
 
     private func greeted(_ tag: UInt64, _ bytes: UnsafeRawBufferPointer, _ fault: RedisFault?) {
         guard let step = Greeting.Step(rawValue: tag) else { return }
-        switch greeting.answered(step, bytes, fault) {
+        switch greeting.answered(step, bytes, fault, nowMs: loop.wallMs) {
         case .waiting: return
         case .refused(let fault): return end(fault)
         case .ready: break

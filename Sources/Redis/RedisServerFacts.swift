@@ -53,7 +53,7 @@ public struct RedisServerFacts: Sendable, Equatable {
     }
 
     /// Reads the answer of INFO. Unknown lines are skipped.
-    mutating func take(info: UnsafeRawBufferPointer, nowMs: Int64 = Loop.wallMs()) {
+    mutating func take(info: UnsafeRawBufferPointer, nowMs: Int64) {
         Self.forEachField(of: info) { name, value in
             switch name {
             case "redis_version": version = String(decoding: value, as: UTF8.self)

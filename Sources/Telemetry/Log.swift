@@ -41,6 +41,12 @@ public struct Log: Sendable {
         bound = []
     }
 
+    /// A log whose lines a closure receives, in place of a descriptor.
+    package init(level: Level, receive: @escaping @Sendable ([UInt8]) -> Void) {
+        sink = LogSink(level: level, receive: receive)
+        bound = []
+    }
+
     /// A log without output, for tests.
     public static var off: Log { Log(sink: LogSink(fd: -1, level: .error), bound: []) }
 

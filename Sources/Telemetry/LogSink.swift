@@ -14,6 +14,7 @@ final class LogSink: Sendable {
         case socket(Int32)
         /// A pipe that could not be opened again. Poll it first: it then accepts up to PIPE_BUF bytes.
         case asked(Int32)
+        case called(@Sendable ([UInt8]) -> Void)
     }
 
     private let way: Way
@@ -24,6 +25,11 @@ final class LogSink: Sendable {
 
     init(fd: Int32, level: Log.Level) {
         way = Self.way(to: fd)
+        levelCell = Atomic(level.rawValue)
+    }
+
+    init(level: Log.Level, receive: @escaping @Sendable ([UInt8]) -> Void) {
+        way = .called(receive)
         levelCell = Atomic(level.rawValue)
     }
 
@@ -57,6 +63,9 @@ final class LogSink: Sendable {
             let sent: Int
             switch way {
             case .nowhere: return bytes.count
+            case .called(let receive):
+                receive(bytes)
+                return bytes.count
             case .plain(let fd, _): sent = Glibc.write(fd, bytes, bytes.count)
             case .socket(let fd):
                 sent = send(fd, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))

@@ -61,7 +61,7 @@ struct ServerIdentityTests {
         ] as [(String, String?)])
     func theRunIDIsALineOfItsOwn(info: String, expected: String?) {
         var facts = RedisServerFacts()
-        Array(info.utf8).withUnsafeBytes { facts.take(info: $0) }
+        Array(info.utf8).withUnsafeBytes { facts.take(info: $0, nowMs: 1_700_000_012_000) }
         #expect(facts.runID == expected.map { Array($0.utf8) })
     }
 

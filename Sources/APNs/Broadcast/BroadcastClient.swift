@@ -103,7 +103,7 @@ public final class BroadcastClient {
         try headers.append(":scheme", "https")
         try headers.append(":authority", endpoint.authority)
         try headers.append(":path", request.path(bundleID: bundleID))
-        if let token = identity.tokens?.current(nowMs: Loop.wallMs()) {
+        if let token = identity.tokens?.current(nowMs: loop.wallMs) {
             try headers.append("authorization", token.header, indexing: .never)
         }
         if !request.body.isEmpty { try headers.append("content-length", String(request.body.count)) }

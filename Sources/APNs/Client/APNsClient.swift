@@ -111,12 +111,12 @@ public final class APNsClient {
     /// - metrics: counters for this thread.
     /// - log: receives connection and credential events; no token and no payload.
     /// - delegate: receives outcomes; not retained.
-    /// - seed: for jitter; fixed in tests.
+    /// - seed: for jitter; nil: the loop gives one.
     /// - Throws: `noTLS` if the trust store or the certificate cannot be used.
     public init(
         loop: Loop, endpoint: APNsEndpoint, credential: APNsCredential, limits: APNsLimits = APNsLimits(),
         metrics: APNsMetrics, log: Log = .off, delegate: (any APNsClientDelegate)? = nil,
-        seed: UInt64 = .random(in: 0 ... .max)
+        seed: UInt64? = nil
     ) throws(APNsFault) {
         loop.assertOnLoop()
         precondition(limits.problems.isEmpty, "APNs limits do not fit together: \(limits.problems)")
@@ -142,7 +142,7 @@ public final class APNsClient {
             waitingCapNanos: limits.waitingRetryMaxNanos)
         pool = PoolPolicy(limits)
         suspectPool = PoolPolicy(limits, route: .suspect)
-        random = SmallRandom(seed: seed)
+        random = SmallRandom(seed: seed ?? loop.makeSeed())
         tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
         answerTimer = LoopTimer(loop: loop) { [unowned self] in answersDue() }
         retryTimer = LoopTimer(loop: loop) { [unowned self] in retriesDue() }

@@ -191,7 +191,7 @@ extension APNsConnection: HTTP2SessionDelegate {
         var retryAfter: UInt32?
         if fields.status != 200, let value = fields.first("retry-after") {
             let date = fields.first("date").flatMap { HTTPDate.seconds($0) }
-            retryAfter = RetryAfter.seconds(value, date: date, nowMs: Loop.wallMs())
+            retryAfter = RetryAfter.seconds(value, date: date, nowMs: loop.wallMs)
         }
         if !hasComparedClocks || fields.status == 403 {
             hasComparedClocks = true

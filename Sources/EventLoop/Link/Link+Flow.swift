@@ -62,6 +62,12 @@ extension Link {
                     break fill
                 }
             }
+        } else if let stream {
+            switch stream.read(into: loop.scratch) {
+            case .bytes(let count): filled = count
+            case .blocked: break
+            case .ended(let fault): end = fault
+            }
         } else {
             let count = recv(fd, loop.scratch.baseAddress, loop.scratch.count, 0)
             if count > 0 {
@@ -110,6 +116,14 @@ extension Link {
                     return nil
                 case .wantsRead:
                     // Happens only during a key change. The next read continues it.
+                    return nil
+                case .ended(let fault): return fault
+                }
+            } else if let stream {
+                switch stream.write(output.bytes) {
+                case .bytes(let count): sent = count
+                case .blocked:
+                    isWriteBlocked = true
                     return nil
                 case .ended(let fault): return fault
                 }

@@ -26,7 +26,7 @@ extension Link {
     /// Tries the next address. `last` is the previous attempt's fault, reported when no address is left.
     func connectNext(_ last: LinkFault) {
         guard stage == .connecting else { return }
-        if fd >= 0, let remoteAddress { failedAddresses.append(remoteAddress) }
+        if fd >= 0 || stream != nil, let remoteAddress { failedAddresses.append(remoteAddress) }
         freeSocket()
         var last = last
         while !addresses.isEmpty {
@@ -44,6 +44,12 @@ extension Link {
 
     /// Starts one attempt. Returns nil if it is in progress.
     private func connect(to address: SocketAddress) -> LinkFault? {
+        if let system = loop.system {
+            remoteAddress = address.text
+            stream = system.connect(self, of: loop, to: address.text)
+            armForAddress()
+            return nil
+        }
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         fd = socket(address.family, kind, 0)
         guard fd >= 0 else { return LinkFault(errno: errno, "\(endpoint): socket") }
@@ -54,13 +60,17 @@ extension Link {
         }
         let code = address.withPointer { Glibc.connect(fd, $0, $1) }
         if code != 0, errno != EINPROGRESS { return LinkFault(errno: errno, "\(place): connect") }
-        // Each address gets its share of the remaining time, so that a silent first one does not use it all.
-        let now = loop.nowNanos
-        let left = deadlineNanos > now ? deadlineNanos - now : 1
-        armTimer(afterNanos: left / UInt64(addresses.count + 1))
+        armForAddress()
         // The write event reports a connected socket, immediately or later.
         if let writeEvent { event_add(writeEvent, nil) }
         return nil
+    }
+
+    /// Each address gets its share of the remaining time, so that a silent first one does not use it all.
+    private func armForAddress() {
+        let now = loop.nowNanos
+        let left = deadlineNanos > now ? deadlineNanos - now : 1
+        armTimer(afterNanos: left / UInt64(addresses.count + 1))
     }
 
     private func prepareSocket(isUnix: Bool) -> Bool {
@@ -93,8 +103,10 @@ extension Link {
 
     /// An accepted socket starts here, after the listener's owner has set the delegate.
     func beginAccepted() {
-        guard stage == .idle, fd >= 0 else { return }
-        guard prepareSocket(isUnix: false) else { return fail(LinkFault(.system, "no event for the accepted socket")) }
+        guard stage == .idle, fd >= 0 || stream != nil else { return }
+        guard stream != nil || prepareSocket(isUnix: false) else {
+            return fail(LinkFault(.system, "no event for the accepted socket"))
+        }
         deadlineNanos = deadline()
         armTimer(afterNanos: connectTimeoutNanos)
         connected()
@@ -112,7 +124,7 @@ extension Link {
         connected()
     }
 
-    private func connected() {
+    func connected() {
         if deadlineNanos > loop.nowNanos { armTimer(afterNanos: deadlineNanos - loop.nowNanos) }
         if let proxy { return beginTunnel(proxy) }
         beginTLS()
@@ -120,6 +132,7 @@ extension Link {
 
     /// The TCP connection or tunnel is ready. TLS comes next, if configured.
     func beginTLS() {
+        if stream != nil { return opened() }
         do throws(LinkFault) {
             if let clientTLS {
                 session = try TLSSession(client: clientTLS, fd: fd, peerName: peerName)

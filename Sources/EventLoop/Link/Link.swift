@@ -55,6 +55,8 @@ public final class Link {
     var stage = Stage.idle
     var fd: Int32 = -1
     var session: TLSSession?
+    /// In place of the socket and of TLS, on a virtual loop.
+    var stream: (any VirtualStream)?
     var output = OutputBuffer()
     private var unsentBytes = 0
     var readEvent: UnsafeMutablePointer<event>?
@@ -118,6 +120,20 @@ public final class Link {
         if stage != .closed { tearDown() }
     }
 
+    /// A virtual listener's link.
+    init(loop: Loop, accepted stream: any VirtualStream, from address: SocketAddress?, timeoutNanos: UInt64) {
+        self.loop = loop
+        self.stream = stream
+        endpoint = .tcp(host: address?.host ?? "?", port: address?.port ?? 0)
+        remoteAddress = address?.text
+        clientTLS = nil
+        serverTLS = nil
+        proxy = nil
+        peerName = ""
+        connectTimeoutNanos = timeoutNanos
+        stream.attach(self)
+    }
+
     /// The protocol chosen by ALPN; nil without TLS or without an agreement.
     public var negotiatedProtocol: String? { session?.negotiatedProtocol }
 
@@ -157,6 +173,7 @@ public final class Link {
                 let found = lookUp(target.0).compactMap { SocketAddress(numericHost: $0, port: target.1) }
                 return loop.afterCallbacks { [weak self] in self?.resolved(.success(found)) }
             }
+            if let system = loop.system { return system.resolve(target.0, for: self, of: loop) }
             resolver = Resolver(loop: loop, host: target.0, port: target.1) { [weak self] result in
                 self?.resolved(result)
             }
@@ -191,6 +208,9 @@ public final class Link {
             let stump: [UInt8] = [0x17, 0x03, 0x03, 0x40, 0x00, 0xCA, 0x11, 0x07]
             if !isWriteBlocked { _ = Glibc.send(fd, stump, stump.count, Int32(MSG_NOSIGNAL)) }
         case .midRecord: _ = send()
+        case .reset where stream != nil:
+            stream?.close(isReset: true)
+            stream = nil
         case .reset:
             var option = linger(l_onoff: 1, l_linger: 0)
             setsockopt(fd, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -272,6 +292,8 @@ public final class Link {
         readEvent = nil
         writeEvent = nil
         session = nil
+        stream?.close(isReset: false)
+        stream = nil
         if fd >= 0 { Glibc.close(fd) }
         fd = -1
         isWriteBlocked = false

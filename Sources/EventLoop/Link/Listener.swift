@@ -27,6 +27,13 @@ public final class Listener {
         guard let address = SocketAddress(numericHost: host, port: port) else {
             throw LoopFault(.bind, "cannot listen on '\(host)': a numeric address is required")
         }
+        if let system = loop.system {
+            guard let bound = system.listen(self, of: loop, host: host, port: port) else {
+                throw LoopFault(.addressInUse, "cannot listen on \(host):\(port): another listener has it")
+            }
+            self.port = bound
+            return
+        }
         let flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE
         let context = Unmanaged.passUnretained(self).toOpaque()
         handle = address.withPointer { pointer, length in
@@ -56,6 +63,7 @@ public final class Listener {
     deinit {
         loop.assertReleasable()
         if let handle { evconnlistener_free(handle) }
+        loop.system?.forget(self, of: loop)
     }
 
     /// Stops accepting and closes the listening socket. Accepted links remain open.
@@ -64,10 +72,23 @@ public final class Listener {
         if let handle { evconnlistener_free(handle) }
         handle = nil
         pause = nil
+        loop.system?.forget(self, of: loop)
     }
 
     private func accepted(_ fd: Int32, _ address: SocketAddress?) {
         let link = Link(loop: loop, accepted: fd, from: address, tls: tls, timeoutNanos: handshakeTimeoutNanos)
+        pass(on: link)
+    }
+
+    /// A virtual connection came in.
+    package func didAccept(_ stream: any VirtualStream, host: String, port: UInt16) {
+        pass(
+            on: Link(
+                loop: loop, accepted: stream, from: SocketAddress(numericHost: host, port: port),
+                timeoutNanos: handshakeTimeoutNanos))
+    }
+
+    private func pass(on link: Link) {
         accept(link)
         loop.afterCallbacks { [weak link] in link?.beginAccepted() }
     }

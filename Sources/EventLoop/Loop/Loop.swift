@@ -32,6 +32,8 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     private let threadID = Atomic<UInt>(0)
     private let isStopping = Atomic<Bool>(false)
     private let longestTurnNanos = Atomic<UInt64>(0)
+    /// In place of the kernel and the clocks, in tests.
+    let system: (any VirtualSystem)?
 
     // Only on the loop's thread.
     /// This turn's time, after its first use. A test may set it for the rest of the turn.
@@ -49,7 +51,10 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     static let readBudget = 256 * 1024
 
     /// Creates a loop that does not run yet.
-    public init(name: String) throws(LoopFault) {
+    public convenience init(name: String) throws(LoopFault) { try self.init(name: name, system: nil) }
+
+    /// Creates a loop whose turns are run by the system, without a thread of its own.
+    package init(name: String, system: (any VirtualSystem)?) throws(LoopFault) {
         _ = Self.libeventIsReady
         guard let base = event_base_new() else {
             throw LoopFault(.resources, "cannot make an event base: \(systemErrorText(errno))")
@@ -62,7 +67,10 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         self.name = name
         self.base = base
         self.wake = wake
+        self.system = system
         scratch = .allocate(byteCount: Self.readBudget, alignment: 64)
+        // It rests until the first work.
+        if system != nil { _ = inbox.prepareToSleep() }
     }
 
     deinit {
@@ -77,6 +85,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     ///
     /// Traps if the system gives no thread: the shard cannot exist without it, and no work is lost yet.
     public func start() {
+        precondition(system == nil, "a virtual loop has no thread")
         life.withLock { life in
             guard case .new = life else { return }
             var thread = pthread_t()
@@ -99,7 +108,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     /// the loop may be released on any thread.
     public func stop() {
         isStopping.store(true, ordering: .releasing)
-        event_active(wake, Int32(EV_READ), 0)
+        wakeUp()
         guard !isCurrent else { return }
         let thread: pthread_t? = life.withLock { life in
             defer { life = .ended }
@@ -128,7 +137,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     /// CLOCK_MONOTONIC in nanoseconds, read once per turn. From another thread, a new reading.
     public var nowNanos: UInt64 {
-        guard isCurrent else { return Self.monotonicNanos() }
+        guard isCurrent else { return system?.nowNanos(of: self) ?? Self.monotonicNanos() }
         if turnNanos == 0 { turnNanos = Self.monotonicNanos() }
         return turnNanos
     }
@@ -138,10 +147,13 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     /// CLOCK_REALTIME in Unix milliseconds, read once per turn. From another thread, a new reading.
     public var wallMs: Int64 {
-        guard isCurrent else { return Self.wallMs() }
+        guard isCurrent else { return system?.wallMs(of: self) ?? Self.wallMs() }
         if turnWallMs == 0 { turnWallMs = Self.wallMs() }
         return turnWallMs
     }
+
+    /// A seed for a generator of the loop's objects: all that is random on the loop begins here.
+    public func makeSeed() -> UInt64 { system?.makeSeed(of: self) ?? .random(in: 0 ... .max) }
 
     /// CLOCK_REALTIME in Unix milliseconds, read now.
     public static func wallMs() -> Int64 {
@@ -169,11 +181,16 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     /// Many posts before the loop handles them cost one wake-up. The queue is unbounded, so a caller that posts per
     /// message must bound its posts.
     public func post(_ body: @escaping @Sendable () -> Void) {
-        if inbox.append(.body(body)) { event_active(wake, Int32(EV_READ), 0) }
+        if inbox.append(.body(body)) { wakeUp() }
     }
 
     public func enqueue(_ job: consuming ExecutorJob) {
-        if inbox.append(.job(UnownedJob(job))) { event_active(wake, Int32(EV_READ), 0) }
+        if inbox.append(.job(UnownedJob(job))) { wakeUp() }
+    }
+
+    private func wakeUp() {
+        if let system { return system.wake(self) }
+        event_active(wake, Int32(EV_READ), 0)
     }
 
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
@@ -183,6 +200,15 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     public func checkIsolated() { assertOnLoop() }
 
     public func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+    /// Runs a closure that may block, such as one that reads files, on a thread of its own. A virtual loop runs it at once.
+    ///
+    /// - Returns: false if no thread can be had; then it does not run.
+    public func runApart(_ body: @escaping @Sendable () -> Void) -> Bool {
+        guard system != nil else { return runDetached(body) }
+        body()
+        return true
+    }
 
     // MARK: Work for the end of the turn (on the loop)
 
@@ -250,12 +276,29 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         }
         spare.removeAll()
 
-        let took = Self.monotonicNanos() &- began
+        let took = system == nil ? Self.monotonicNanos() &- began : 0
         if took > longestTurnNanos.load(ordering: .relaxed) { longestTurnNanos.store(took, ordering: .relaxed) }
         turnNanos = 0
         turnWallMs = 0
         stageClock?.enter(.idle)
     }
+
+    /// One turn of a virtual loop: these callbacks, then the work that they leave.
+    ///
+    /// - Returns: whether there is work for another turn. Otherwise the system is told by `wake`.
+    package func runTurn(nowNanos: UInt64, wallMs: Int64, _ callbacks: () -> Void) -> Bool {
+        threadID.store(UInt(pthread_self()), ordering: .releasing)
+        turnNanos = nowNanos
+        turnWallMs = wallMs
+        callbacks()
+        finishTurn()
+        let isBusy = !pending.isEmpty || !ends.isEmpty || !inbox.prepareToSleep()
+        threadID.store(0, ordering: .releasing)
+        return isBusy
+    }
+
+    /// CLOCK_MONOTONIC, read now. On the loop.
+    var freshNanos: UInt64 { system == nil ? Self.monotonicNanos() : turnNanos }
 
     private func runEnds() {
         var next = 0

@@ -20,18 +20,20 @@ public final class LoopTimer {
         loop.assertOnLoop()
         self.loop = loop
         self.fire = fire
+        if loop.system != nil { return }
         let context = Unmanaged.passUnretained(self).toOpaque()
         handle = event_new(
             loop.base, -1, 0,
             { _, _, context in
                 guard let context else { return }
-                Unmanaged<LoopTimer>.fromOpaque(context).takeUnretainedValue().cameUp()
+                Unmanaged<LoopTimer>.fromOpaque(context).takeUnretainedValue().comeUp()
             }, context)
     }
 
     deinit {
         loop.assertReleasable()
         if let handle { event_free(handle) }
+        loop.system?.forget(self, of: loop)
     }
 
     /// Whether the callback is still due.
@@ -52,6 +54,10 @@ public final class LoopTimer {
     }
 
     private func schedule(afterNanos: UInt64) {
+        if let system = loop.system {
+            scheduledNanos = deadlineNanos
+            return system.schedule(self, of: loop, atNanos: deadlineNanos)
+        }
         // A year is practically infinite here, and keeps the sum inside libevent's time_t.
         let nanos = min(afterNanos, 365 * 86_400 * 1_000_000_000)
         let micros = (nanos + 999) / 1000
@@ -60,11 +66,12 @@ public final class LoopTimer {
         scheduledNanos = deadlineNanos
     }
 
-    private func cameUp() {
+    /// The time of the next check has come.
+    package func comeUp() {
         scheduledNanos = 0
         guard deadlineNanos != 0 else { return }
         // libevent uses the coarse clock, so it may come up to a tick early. Or the deadline has moved.
-        let now = Loop.monotonicNanos()
+        let now = loop.freshNanos
         if now < deadlineNanos { return schedule(afterNanos: deadlineNanos - now) }
         deadlineNanos = 0
         fire()

@@ -110,12 +110,12 @@ public final class APNsSimulator {
 
     /// Closes every connection without notice.
     public func closeConnections() {
-        for connection in Array(connections.values) { connection.close() }
+        for connection in connectionsInOrder { connection.close() }
     }
 
     /// Sends GOAWAY on every connection. Requests received so far are still answered.
     public func goAway(_ code: HTTP2ErrorCode = .noError, reason: String? = nil) {
-        for connection in Array(connections.values) {
+        for connection in connectionsInOrder {
             connection.goAway(lastStreamID: connection.session.lastProcessedStreamID, code, reason: reason)
             connection.flush()
         }
@@ -124,7 +124,7 @@ public final class APNsSimulator {
     /// Changes the stream limit of all present and future connections.
     public func setStreamsMax(_ limit: UInt32) {
         streamsCeiling = limit
-        for connection in Array(connections.values) {
+        for connection in connectionsInOrder {
             connection.updateStreamLimit()
             connection.flush()
         }
@@ -135,7 +135,7 @@ public final class APNsSimulator {
     var asksForToken: Bool { verifier.asksForToken }
     var isDevelopment: Bool { configuration.isDevelopment }
     var hasRules: Bool { !scenario.rules.isEmpty }
-    var wallSeconds: Int64 { Loop.wallMs() / 1000 }
+    var wallSeconds: Int64 { loop.wallMs / 1000 }
     var sinceStartMs: Int64 { Int64(clamping: (loop.nowNanos &- startNanos) / 1_000_000) }
 
     var streamsAtStart: UInt32 {
@@ -192,6 +192,9 @@ public final class APNsSimulator {
 
     // MARK: Private
 
+    /// As they were accepted.
+    private var connectionsInOrder: [SimulatedConnection] { connections.values.sorted { $0.number < $1.number } }
+
     private func accept(_ link: Link) {
         counters.connections += 1
         // If the session cannot be allocated, the link is released and so closed.
@@ -208,7 +211,7 @@ public final class APNsSimulator {
             connection.answerWaiting(item.exchange, stream: item.stream)
             touched.insert(item.connection)
         }
-        for number in touched { connections[number]?.flush() }
+        for number in touched.sorted() { connections[number]?.flush() }
         armDelays()
     }
 

@@ -56,9 +56,8 @@ final class Ledger {
     }
 
     /// Adds the line of one request.
-    func add(_ record: Record, head: RequestHead, body: [UInt8]) {
+    func add(_ record: Record, head: RequestHead, body: [UInt8], nowMs now: Int64) {
         guard isOn else { return }
-        let now = Loop.wallMs()
         if keepsEntries { entries.append(LedgerEntry(record, head: head, body: body, atMs: now)) }
         guard fd >= 0 else { return }
         writer.clear()

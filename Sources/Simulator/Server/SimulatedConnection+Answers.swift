@@ -1,3 +1,4 @@
+import EventLoop
 import HTTP2
 
 /// The end of a request: an answer or the scenario's fault, and its line in the ledger.
@@ -135,7 +136,8 @@ extension SimulatedConnection {
             connection: number, stream: exchanges[index].stream, apnsID: apnsID(index),
             fingerprint: exchanges[index].fingerprint, bytes: exchanges[index].bytes,
             isObject: exchanges[index].isObject, status: status, reason: reason, fault: fault, answered: status != nil)
-        simulator.ledger.add(record, head: exchanges[index].head, body: exchanges[index].body)
+        simulator.ledger.add(
+            record, head: exchanges[index].head, body: exchanges[index].body, nowMs: simulator.loop.wallMs)
     }
 
     /// Records all exchanges that still waited when the connection closed.

@@ -1,4 +1,5 @@
 import APNs
+import EventLoop
 import Glibc
 import Telemetry
 
@@ -32,9 +33,9 @@ final class CredentialReading: Sendable {
     }
 
     /// - Returns: false where no thread can be had: nothing is read then.
-    func begin(_ questions: [Question]) -> Bool {
+    func begin(_ questions: [Question], on loop: Loop) -> Bool {
         state.withLock { $0 = .reading }
-        let isBegun = runDetached { [self] in
+        let isBegun = loop.runApart { [self] in
             let found = questions.map(Self.answer)
             state.withLock { $0 = .done(found) }
         }

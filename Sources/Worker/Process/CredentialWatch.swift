@@ -81,7 +81,7 @@ final class CredentialWatch {
             CredentialReading.Question(credential: $0.credential, seen: $0.seen, isMoved: $0.isMoved)
         }
         begunNanos = loop.nowNanos
-        timer?.arm(afterNanos: reading.begin(questions) ? Self.askNanos : Self.everyNanos)
+        timer?.arm(afterNanos: reading.begin(questions, on: loop) ? Self.askNanos : Self.everyNanos)
     }
 
     /// Applies the results of a look.

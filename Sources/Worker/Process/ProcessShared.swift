@@ -1,13 +1,13 @@
 import Synchronization
 
 /// Data shared by the shards of a process, besides metrics and log.
-final class ProcessShared: Sendable {
+package final class ProcessShared: Sendable {
     /// The devices with a push in flight; nil with one shard.
     let occupancy: DeviceOccupancy?
     let share = PartitionShare()
     let conversations = ConversationsInHand()
     /// Names the process among all workers.
-    let mark = String(UInt64.random(in: 0 ... .max), radix: 36)
+    let mark: String
     /// The progress of user state.
     let stateProgress: StateProgress
     /// Whether shards measure the time of each stage.
@@ -15,7 +15,11 @@ final class ProcessShared: Sendable {
 
     let wallClock: WallClock
 
-    init(shardCount: Int, timesStages: Bool = false, wallClock: WallClock = WallClock()) {
+    package init(
+        shardCount: Int, timesStages: Bool = false, wallClock: WallClock = WallClock(),
+        seed: UInt64 = .random(in: 0 ... .max)
+    ) {
+        mark = String(seed, radix: 36)
         self.wallClock = wallClock
         self.timesStages = timesStages
         occupancy = shardCount > 1 ? DeviceOccupancy() : nil

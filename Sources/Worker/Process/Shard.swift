@@ -80,8 +80,10 @@ public actor Shard {
 }
 
 /// The time of a loop's last turn, readable from any thread.
-final class Heartbeat: Sendable {
+package final class Heartbeat: Sendable {
     private let nanos = Atomic<UInt64>(Loop.monotonicNanos())
+
+    package init() {}
 
     func mark() { nanos.store(Loop.monotonicNanos(), ordering: .relaxed) }
 

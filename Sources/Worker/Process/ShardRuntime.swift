@@ -1,12 +1,12 @@
 import APNs
-import EventLoop
-import Kafka
+package import EventLoop
+package import Kafka
 import PushCore
 import Redis
-import Telemetry
+package import Telemetry
 
 /// A running shard: the pipeline and its parts. Loop-bound.
-final class ShardRuntime: PipelineOwner {
+package final class ShardRuntime: PipelineOwner {
     private let index: Int
     private let loop: Loop
     private let configuration: Configuration
@@ -27,7 +27,7 @@ final class ShardRuntime: PipelineOwner {
     /// When leaving must be over, monotonic.
     private var leaveEndNanos: UInt64 = 0
 
-    init(
+    package init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
         shared: ProcessShared, kafka: any KafkaClients = NativeKafkaClients(),
         onFatal: @escaping @Sendable () -> Void
@@ -56,7 +56,10 @@ final class ShardRuntime: PipelineOwner {
         endTimer = LoopTimer(loop: loop) { [unowned self] in look() }
     }
 
-    func status() -> ShardStatus {
+    /// What the shard still holds; empty without work.
+    package var leftovers: [(part: String, count: Int)] { pipeline.leftovers }
+
+    package func status() -> ShardStatus {
         var clients: [ShardStatus.Client] = []
         var brakes: [ShardStatus.Brake] = []
         for app in pipeline.apps.values.sorted(by: { $0.policy.id < $1.policy.id }) {
@@ -104,7 +107,7 @@ final class ShardRuntime: PipelineOwner {
     /// Applies a reload's changes (`ConfigurationChange`) and new apps. Removed apps remain.
     ///
     /// Throws if a new app cannot be created, which is rare because its credentials were readable before.
-    func apply(_ configuration: Configuration) throws(StartFault) {
+    package func apply(_ configuration: Configuration) throws(StartFault) {
         for app in configuration.apps {
             if let context = pipeline.apps[app.policy.id] {
                 context.apply(app, shardCount: parts.configuration.shardCount)
@@ -127,14 +130,14 @@ final class ShardRuntime: PipelineOwner {
     ///
     /// All shards of a process settle before the first leaves, because a commit during another member's leaving is
     /// refused.
-    func settle(seconds: Double, _ done: @escaping (Bool) -> Void) {
+    package func settle(seconds: Double, _ done: @escaping (Bool) -> Void) {
         begin(.settling, nanos: UInt64(max(0, seconds) * 1_000_000_000), done)
         pipeline.stopIntake()
         look()
     }
 
     /// Leaves the group and waits for the broker's last answers.
-    func leave(untilNanos endNanos: UInt64? = nil, _ done: @escaping (Bool) -> Void) {
+    package func leave(untilNanos endNanos: UInt64? = nil, _ done: @escaping (Bool) -> Void) {
         let now = loop.nowNanos
         leaveEndNanos = endNanos ?? (now &+ Self.closeNanos &+ Self.flushNanos)
         let leftNanos = leaveEndNanos > now ? leaveEndNanos - now : 0
@@ -145,7 +148,7 @@ final class ShardRuntime: PipelineOwner {
     }
 
     private enum Ending {
-        case settling, committing, leaving
+        case settling, committing, leaving, flushing
     }
 
     private func begin(_ step: Ending, nanos: UInt64, _ done: @escaping (Bool) -> Void) {
@@ -168,6 +171,9 @@ final class ShardRuntime: PipelineOwner {
             // Everything is settled and committed. Only the broker's confirmation is late.
             pipeline.shard.log.warning("the group did not confirm the leave in time")
             return pipelineDidClose()
+        case .flushing where isOver || pipeline.recorder.outbox.isFlushed:
+            return finish(pipeline.recorder.outbox.pendingCount == 0)
+        case .flushing: pipeline.recorder.outbox.sendWaiting()
         case .settling, .committing, .leaving: break
         case nil: return
         }
@@ -183,7 +189,7 @@ final class ShardRuntime: PipelineOwner {
     }
 
     /// Closes every connection.
-    func shut() {
+    package func shut() {
         credentialWatch = nil
         pipeline.shut()
     }
@@ -198,9 +204,10 @@ final class ShardRuntime: PipelineOwner {
 
     func pipelineDidClose() {
         guard ending == .leaving else { return }
-        let now = Loop.monotonicNanos()
-        let leftNanos = min(Self.flushNanos, leaveEndNanos > now ? leaveEndNanos - now : 0)
-        finish(pipeline.recorder.outbox.flush(timeoutMs: Int(leftNanos / 1_000_000)))
+        ending = .flushing
+        let now = loop.nowNanos
+        endingDeadline = now &+ min(Self.flushNanos, leaveEndNanos > now ? leaveEndNanos - now : 0)
+        look()
     }
 
     func pipelineDidMeetFatalError() { onFatal() }

@@ -8,7 +8,7 @@ public final class WallClock: Sendable {
     public init() {}
 
     /// Unix ms.
-    var nowMs: Int64 { Loop.wallMs() &+ shiftMs.load(ordering: .relaxed) }
+    func nowMs(on loop: Loop) -> Int64 { loop.wallMs &+ shiftMs.load(ordering: .relaxed) }
 
     /// Moves the clock from now on, as an operator's hand would.
     public func move(byMs change: Int64) { shiftMs.add(change, ordering: .relaxed) }

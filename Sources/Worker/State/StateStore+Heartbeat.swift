@@ -56,7 +56,7 @@ extension StateStore {
             command.optional(request.leastKeys)
             command.optional(request.leastKeysOfPlaces)
             command.arg(StateKeys.time(nowMs))
-            for (partition, offset) in request.offsets {
+            for (partition, offset) in request.offsets.sorted(by: { $0.key < $1.key }) {
                 command.arg(Int64(partition))
                 command.arg(offset)
                 command.optional(request.noted[partition])

@@ -67,17 +67,6 @@ struct OutboxTests {
             #expect(try await world.replacements == 0)
         }
     }
-
-    @Test func flushingReplacesADeadProducerToo() async throws {
-        try await withOutbox { world in
-            try await world.send(1)
-            try await world.settled([1])
-            world.broker.pushErrors(api: .produce, [Self.deadly])
-            #expect(await world.sendAndFlush([2, 3]))
-            try await world.settled([2, 3])
-            #expect(try await world.written() == [1, 2, 3])
-        }
-    }
 }
 
 private func withOutbox(
@@ -129,14 +118,6 @@ private struct OutboxWorld {
     func send(_ tag: UInt64) async throws {
         let box = box
         await loop.run { _ in box.send(tag) }
-    }
-
-    func sendAndFlush(_ tags: [UInt64]) async -> Bool {
-        let box = box
-        return await loop.run { _ in
-            for tag in tags { box.send(tag) }
-            return box.outbox?.flush(timeoutMs: 15_000) ?? false
-        }
     }
 
     /// Waits until all of these were settled, each once.

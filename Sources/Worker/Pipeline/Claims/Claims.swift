@@ -17,6 +17,8 @@ final class Claims {
     let shard: ShardContext
     private let work: WorkTable
     private var keys = DedupKeys()
+    /// Dedup keys of work in hand.
+    var openKeys: Int { keys.count }
     /// Recipients that ended uncounted while Redis accepted no writes, and have no mark.
     private var unmarked = RecentKeys<DedupKeys.Key>()
     /// Recipients who wait in `carillon.parked` without a mark in Redis: the record there goes on with them.

@@ -116,7 +116,7 @@ final class FanOut {
             try? shard.store.noteRevoked(app: app, target: target, seconds: seconds, tag: event.tag(.note))
         }
         guard shard.batchesAcrossUsers, event.mayUseGroupMarks else { return }
-        let note = Int64.random(in: 1...StateKeys.numberMax)
+        let note = Int64.random(in: 1...StateKeys.numberMax, using: &shard.random)
         do throws(RedisFault) {
             try shard.store.beginGroupMarks(
                 app: app, event.subject, note: note, seconds: seconds, tag: event.tag(.note))

@@ -25,6 +25,8 @@ final class Lookup {
     var userGate = ReadGate()
     var presenceGate = ReadGate()
     private var order = OrderKeeper()
+    /// Conversations whose candidates wait for each other.
+    var openLines: Int { order.count }
     /// Recipients with collected mark reads, and open reads.
     var openMarks: [RecipientJob] = []
     var markBatches: SlotTable<MarkBatch>

@@ -40,6 +40,7 @@ struct OrderKeeper {
     private var lines: [Key: Line] = [:]
 
     var isEmpty: Bool { lines.isEmpty }
+    var count: Int { lines.count }
 
     static func key(app: String, uid: String, conversation: String) -> Key {
         var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6f72_6465_7230_3031)

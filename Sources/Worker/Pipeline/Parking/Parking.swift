@@ -22,7 +22,7 @@ final class Parking {
     private var wheel = ParkedWheel()
     private var pending: SlotTable<Pending>
     private var moves: UInt64 = 0
-    private let mark = UInt64.random(in: 0 ... .max)
+    private let mark: UInt64
 
     /// A record without the broker's acknowledgement; its offset is settled then.
     private final class Pending {
@@ -57,6 +57,7 @@ final class Parking {
     /// - Parameter intake: reads the topic.
     init(_ shard: ShardContext, outbox: Outbox, topic: OutTopic, intake: Intake) {
         self.shard = shard
+        mark = shard.random.next()
         self.outbox = outbox
         self.topic = topic
         self.intake = intake

@@ -1,5 +1,4 @@
 import EventLoop
-import Glibc
 import JSON
 import Kafka
 import Telemetry
@@ -34,6 +33,7 @@ final class Outbox {
     private let pauses = Backoff(baseNanos: 500_000_000, capNanos: 5_000_000_000)
     /// Consecutive pauses without an accepted record.
     private var failures = 0
+    private var random: SmallRandom
     private var warnings = LogLimiter<Warning>()
     /// When the broker last accepted a record, or the first was sent after it had all; monotonic.
     private var progressNanos: UInt64 = 0
@@ -73,6 +73,7 @@ final class Outbox {
         self.loop = loop
         self.log = log
         self.metrics = metrics
+        random = SmallRandom(seed: loop.makeSeed())
         retry = LoopTimer(loop: loop) { [unowned self] in resend() }
     }
 
@@ -150,23 +151,12 @@ final class Outbox {
         submit(Waiting(topic: topic, key: key, value: value, headers: headers, tag: tag))
     }
 
-    /// Waits for the broker's answers at the end of the process's life. Returns true if all have come. Blocks.
-    func flush(timeoutMs: Int) -> Bool {
-        let deadline = Loop.monotonicNanos() &+ UInt64(max(0, timeoutMs)) &* 1_000_000
-        while true {
-            resend()
-            for role in OutProducers.Role.allCases {
-                let producer = producers[role]
-                _ = producer.flush(timeoutMs: 50) { take($0, role) }
-                if producer.fatalError != nil { replace(role) }
-            }
-            for one in retired { _ = one.producer.flush(timeoutMs: 50) { take($0, one.role) } }
-            releaseRetired()
-            if pendingCount == 0 { return true }
-            if hasFailed || Loop.monotonicNanos() >= deadline { return false }
-            // A broker that refuses at once must not be asked in a tight loop.
-            if !waiting.isEmpty { usleep(20_000) }
-        }
+    /// No record waits for the broker, or none of them can be sent any more.
+    var isFlushed: Bool { pendingCount == 0 || hasFailed }
+
+    /// At the end of the process's life: sends what waits for another try now.
+    func sendWaiting() {
+        if !waiting.isEmpty, !hasFailed { resend() }
     }
 
     // MARK: - Reports
@@ -283,7 +273,6 @@ final class Outbox {
 
     private func scheduleRetry() {
         guard let retry, !retry.isArmed, !hasFailed else { return }
-        var random = SystemRandomNumberGenerator()
         failures += 1
         retry.arm(afterNanos: pauses.delayNanos(failures: failures, random: &random))
     }

@@ -79,6 +79,9 @@ final class Sender {
     /// Pushes that wait for another one of their device.
     var waitingForDevice: Int { queues.waitingCount }
 
+    /// Devices with a push in flight or in a queue.
+    var busyDevices: Int { queues.busyCount }
+
     /// A push of the device is queued or in flight in this process.
     func isBusy(_ key: UInt64) -> Bool { queues.isBusy(key) }
 

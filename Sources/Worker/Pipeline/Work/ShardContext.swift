@@ -41,7 +41,7 @@ final class ShardContext {
     private var handoversSeen: UInt32 = 0
     private var handoverNanos: UInt64?
     private let retryPauses = Backoff(baseNanos: 50_000_000, capNanos: 3_200_000_000)
-    private var random: SmallRandom
+    var random: SmallRandom
 
     init(_ parts: PipelineParts) {
         loop = parts.loop
@@ -59,9 +59,9 @@ final class ShardContext {
         writes = RedisWrites(log: parts.log)
         waits = parts.waits
         wallClock = parts.shared.wallClock
-        clock = ShardClock(wallMs: parts.shared.wallClock.nowMs, nowNanos: parts.loop.nowNanos)
+        clock = ShardClock(wallMs: parts.shared.wallClock.nowMs(on: parts.loop), nowNanos: parts.loop.nowNanos)
         timers = Timers(loop: parts.loop)
-        random = SmallRandom(seed: .random(in: 0 ... .max))
+        random = SmallRandom(seed: parts.loop.makeSeed())
         timers.didBecomeDue = { [unowned self] in requestTurn() }
     }
 
@@ -129,7 +129,7 @@ final class ShardContext {
 
     /// Compares the wall clock with others, and goes by it unless it is wrong.
     func lookAtClock() -> ClockWatch.Verdict {
-        let (wallMs, nowNanos) = (wallClock.nowMs, nowNanos)
+        let (wallMs, nowNanos) = (wallClock.nowMs(on: loop), nowNanos)
         let verdict = clockWatch.verdict(wallMs: wallMs, nowNanos: nowNanos)
         if verdict == .right || verdict == .off { clock.take(wallMs: wallMs, nowNanos: nowNanos) }
         metrics.clock.set(clockWatch, wallMs: wallMs, nowNanos: nowNanos)
@@ -138,7 +138,7 @@ final class ShardContext {
 
     /// The reference from which the clock is furthest.
     var worstClock: (reference: ClockWatch.Reference, skewMs: Int64)? {
-        clockWatch.worst(wallMs: wallClock.nowMs, nowNanos: nowNanos)
+        clockWatch.worst(wallMs: wallClock.nowMs(on: loop), nowNanos: nowNanos)
     }
 
     /// Milliseconds of a clock that never jumps: delays in memory go by it.

@@ -1,0 +1,21 @@
+import APNs
+
+/// What a shard still holds, for tests: a shard without work holds nothing.
+extension Pipeline {
+    /// The parts that hold something, in a fixed order.
+    var leftovers: [(part: String, count: Int)] {
+        let clients = apps.values.flatMap(\.clients)
+        let all: [(part: String, count: Int)] = [
+            ("events", work.events.count), ("recipients", work.recipients.count),
+            ("badge updates", work.badgeUpdates.count), ("user-state records", userStates.count),
+            ("newest badges", newestBadges.count), ("parked records", parking.count),
+            ("unsettled records", intakes.reduce(0) { $0 + $1.unsettledCount }),
+            ("dedup keys", claims.openKeys), ("lines of order", lookup.openLines),
+            ("devices in queues", sender.busyDevices),
+            ("records without an acknowledgement", recorder.outbox.pendingCount),
+            ("pushes on streams", clients.reduce(0) { $0 + $1.apns.inFlight }),
+            ("pushes that wait", clients.reduce(0) { $0 + $1.apns.queued }),
+        ]
+        return all.filter { $0.count != 0 }
+    }
+}
