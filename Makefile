@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench build release lint clean packages \
-	chaos chaos-short chaos-test docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
+	simulation chaos chaos-short chaos-test docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## lists the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,12 @@ fuzz: packages ## libFuzzer on the readers of outside bytes: FUZZ_SECONDS=60, FU
 			-print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target/ $(ARGS) \
 			.build/fuzz/corpus/$$target Tests/Corpus/$$target </dev/null; \
 	done
+
+# docs/simulation.md. FAULTS=crash,redisLink plans these only.
+simulation: SEEDS = 300
+simulation: packages ## the whole fleet in one thread and virtual time: SEEDS=300, FIRST=1, FAULTS=crash, ARGS="--log --shrink"
+	swift build -c release --product simulation --scratch-path .build/simulation
+	.build/simulation/release/simulation --seeds $(SEEDS) --first $(FIRST) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
 
 # docs/chaos.md. Python's part is installed from PyPI into a virtual environment of its own.
 SEEDS = 1

@@ -137,6 +137,16 @@ let package = Package(
         // A world of loops in virtual time: scheduler, clocks, network.
         .target(
             name: "SimulatedSystem", dependencies: ["EventLoop"], path: "Tests/SimulatedSystem", swiftSettings: strict),
+        // The fleet in one thread: docs/simulation.md.
+        .target(
+            name: "Simulation",
+            dependencies: [
+                "SimulatedSystem", "KafkaModel", "RedisModel", "Kafka", "Worker", "Simulator", "HTTP2", "EventLoop",
+                "Telemetry", "Crypto",
+            ], path: "Tests/Simulation", swiftSettings: strict),
+        .executableTarget(
+            name: "simulation", dependencies: ["Simulation"], path: "Tests/SimulationCommand", swiftSettings: strict),
+        tests("Simulation", ["Simulation", "Processes"]),
         tests("Digits", ["Digits"]),
         tests("APNsProtocol", ["APNsProtocol"]),
         tests("Processes", ["Processes"]),

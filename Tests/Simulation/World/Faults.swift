@@ -1,0 +1,174 @@
+import HTTP2
+import SimulatedSystem
+import Simulator
+
+/// What goes wrong in a run, when, and how it is made right again. A new kind of fault is a case of `FaultKind` and a
+/// case of `strike`.
+final class Faults {
+    private unowned let world: World
+    private let system: SimulatedSystem
+    private static let second: UInt64 = 1_000_000_000
+
+    init(_ world: World) {
+        self.world = world
+        system = world.system
+    }
+
+    /// Plans the faults; each strikes in the time of the traffic.
+    func begin() {
+        for _ in 0..<world.plan.faultCount {
+            guard let kind = world.plan.faults.isEmpty ? nil : world.plan.faults[system.choice(world.plan.faults.count)]
+            else { return }
+            world.mayRepeat = world.mayRepeat || kind.mayRepeat
+            world.mayReorder = world.mayReorder || kind.mayReorder
+            world.mayDelay = world.mayDelay || kind.mayDelay
+            system.after(nanos: system.number(2 * Self.second...4 * Self.second + world.plan.trafficNanos)) { [self] in
+                strike(kind)
+            }
+        }
+    }
+
+    /// All servers answer and all links carry again.
+    func heal() {
+        world.apns.set(Scenario())
+        for worker in world.workers {
+            worker.process.setWall(aheadMs: 0)
+            for address in [RedisSeat.address, APNsSeat.address] {
+                let path = system.network.path(from: worker.process.host, to: address)
+                path.heldUntilNanos = 0
+                path.refusesUntilNanos = 0
+            }
+        }
+    }
+
+    private func strike(_ kind: FaultKind) {
+        switch kind {
+        case .crash: crash()
+        case .pause: pause()
+        case .restart: restart()
+        case .join: join()
+        case .redisLink: link(RedisSeat.address, "Redis")
+        case .apnsLink: link(APNsSeat.address, "APNs")
+        case .apnsAnswers: answers()
+        case .apnsGoAway:
+            world.story.tell("fault: APNs sends GOAWAY")
+            world.apns.goAway()
+        case .clock: clock()
+        }
+    }
+
+    private func someWorker() -> WorkerSeat? {
+        let running = world.running
+        return running.isEmpty ? nil : running[system.choice(running.count)]
+    }
+
+    // MARK: Workers
+
+    private func crash() {
+        guard let worker = someWorker() else { return }
+        let effects = system.choice(20)
+        world.story.tell("fault: \(worker.name) ends after \(effects) more calls")
+        worker.crash(afterEffects: effects)
+        startLater()
+    }
+
+    private func startLater() {
+        system.after(nanos: system.number(0...20 * Self.second)) { [weak world] in try? world?.startWorker() }
+    }
+
+    private func pause() {
+        guard let worker = someWorker() else { return }
+        let nanos = system.number(Self.second...90 * Self.second)
+        world.story.tell("fault: \(worker.name) does not run for \(nanos / 1_000_000) ms")
+        worker.pause(nanos: nanos)
+    }
+
+    private func restart() {
+        guard let worker = someWorker() else { return }
+        world.story.tell("\(worker.name) is told to end")
+        worker.leave { [weak world] isWell in
+            world?.story.tell("\(worker.name) has ended, \(isWell ? "drained" : "not drained")")
+        }
+        startLater()
+    }
+
+    private func join() { try? world.startWorker() }
+
+    private func clock() {
+        guard let worker = someWorker() else { return }
+        let ahead = Int64(system.number(0...80_000)) - 40_000
+        world.story.tell("fault: the clock of \(worker.name) is \(ahead) ms ahead")
+        worker.process.setWall(aheadMs: ahead)
+    }
+
+    // MARK: Links
+
+    private func link(_ address: String, _ server: String) {
+        guard let worker = someWorker() else { return }
+        let host = worker.process.host
+        let path = system.network.path(from: host, to: address)
+        let nanos = system.number(10_000_000...30 * Self.second)
+        switch system.choice(4) {
+        case 0:
+            world.story.tell("fault: the links of \(worker.name) to \(server) break")
+            system.network.cut(to: address, from: host)
+        case 1:
+            world.story.tell("fault: \(server) refuses \(worker.name) for \(nanos / 1_000_000) ms")
+            path.refusesUntilNanos = system.nowNanos &+ nanos
+            system.network.cut(to: address, from: host)
+        case 2:
+            world.story.tell("fault: nothing passes between \(worker.name) and \(server) for \(nanos / 1_000_000) ms")
+            path.heldUntilNanos = system.nowNanos &+ nanos
+        default:
+            world.story.tell("fault: the way from \(worker.name) to \(server) is slow for \(nanos / 1_000_000) ms")
+            let usual = path.delayNanos
+            path.delayNanos = 1_000_000...system.number(2_000_000...1_000_000_000)
+            system.after(nanos: nanos) { path.delayNanos = usual }
+        }
+    }
+
+    // MARK: APNs
+
+    private func answers() {
+        let cases: [(String, ScenarioAction)] = [
+            ("429", .answer(ScenarioAnswer(429, "TooManyRequests"))),
+            ("500", .answer(ScenarioAnswer(500, "InternalServerError"))),
+            ("503", .answer(ScenarioAnswer(503, "ServiceUnavailable"))),
+            ("a refused stream", .reset(.refusedStream)),
+        ]
+        let (name, action) = cases[system.choice(cases.count)]
+        var match = ScenarioRule.Match()
+        match.share = Double(system.number(5...100)) / 100
+        let nanos = system.number(100_000_000...20 * Self.second)
+        world.story.tell(
+            "fault: APNs answers \(name) to \(Int((match.share ?? 1) * 100)) of 100 for \(nanos / 1_000_000) ms")
+        world.apns.set(Scenario(rules: [ScenarioRule(match, action)], seed: system.random.next()))
+        system.after(nanos: nanos) { [weak world] in world?.apns.set(Scenario()) }
+    }
+}
+
+extension FaultKind {
+    /// A record may be written twice after it, and a push sent twice whose answer was lost.
+    var mayRepeat: Bool {
+        switch self {
+        case .crash, .pause, .restart, .join, .redisLink, .apnsLink: true
+        case .apnsAnswers, .apnsGoAway, .clock: false
+        }
+    }
+
+    /// Answers and requests may lie for long.
+    var mayDelay: Bool {
+        switch self {
+        case .pause, .redisLink, .apnsLink: true
+        case .crash, .restart, .join, .apnsAnswers, .apnsGoAway, .clock: false
+        }
+    }
+
+    /// Pushes that APNs did not accept, or whose work went to another worker, may come after later ones.
+    var mayReorder: Bool {
+        switch self {
+        case .crash, .pause, .restart, .join, .redisLink, .apnsLink, .apnsAnswers, .apnsGoAway: true
+        case .clock: false
+        }
+    }
+}

@@ -1,0 +1,192 @@
+import EventLoop
+import Kafka
+import KafkaModel
+import SimulatedSystem
+import Worker
+
+/// One run: a fleet of real workers with modelled servers around them, in one thread and in virtual time.
+public final class World {
+    let plan: Plan
+    let system: SimulatedSystem
+    public let story: Story
+    let redis: RedisSeat
+    let kafka: KafkaModel
+    let apns: APNsSeat
+    private(set) var workers: [WorkerSeat] = []
+    private(set) var traffic: Traffic
+    private let settings: WorldSettings
+    private let configuration: Configuration
+    private var observer: Observer
+    private var gateways: Gateways?
+    private var workerNumber = 0
+    private var stranded: [Violation] = []
+    /// What the faults of this run allow.
+    var mayRepeat = false
+    var mayReorder = false
+    var mayDelay = false
+    static let group = "carillon"
+    private static let second: UInt64 = 1_000_000_000
+
+    init(_ plan: Plan, _ settings: WorldSettings, keepsLog: Bool, message: String?) throws {
+        self.plan = plan
+        self.settings = settings
+        let system = SimulatedSystem(seed: plan.seed)
+        self.system = system
+        let story = Story(keeps: keepsLog, message: message) { system.nowNanos }
+        self.story = story
+        configuration = try settings.configuration(plan)
+        redis = RedisSeat(system, seed: plan.seed)
+        var model = KafkaModelSettings()
+        model.wallOriginMs = system.originMs
+        let kafka = KafkaModel(model, nowNanos: { system.nowNanos }, random: { system.random.next() })
+        self.kafka = kafka
+        kafka.log = { story.tell("Kafka: \($0)") }
+        for topic in Configuration.Topics().all { kafka.createTopic(topic.name, partitions: Int(plan.partitions)) }
+        apns = try APNsSeat(system, plan: plan, key: settings.key)
+        traffic = Traffic(plan, system: system, story: story) { topic, key, value in
+            let partition = kafka.partition(of: Array(key.utf8), in: topic)
+            let record = ModelRecord(key: Array(key.utf8), value: Array(value.utf8))
+            return (Int32(partition), kafka.append(record, to: topic, partition) ?? -1)
+        }
+        observer = Observer(story: story, partitions: Int(plan.partitions))
+        system.part = (
+            { kafka.nextNanos }, { [unowned kafka] _ in kafka.runNext() }
+        )
+    }
+
+    /// Runs to the end and judges.
+    func run() throws -> [Violation] {
+        story.tell(plan.text)
+        // A delivery without an ack becomes a push later than newer messages.
+        mayReorder = plan.kinds.contains(.presence)
+        for _ in 0..<plan.workers { try startWorker() }
+        traffic.begin()
+        for group in traffic.groups {
+            redis.command(["HSET", "g:{\(group.app):\(group.id)}"] + group.members.flatMap { [$0, "0"] })
+        }
+        let gateways = Gateways(traffic, system: system, story: story) { [redis] in redis.command($0) }
+        self.gateways = gateways
+        if plan.kinds.contains(.presence) {
+            gateways.begin()
+            observer.didDeliver = { [weak gateways] in gateways?.deliver($0) }
+        }
+        watch()
+        let faults = Faults(self)
+        faults.begin()
+        system.run(nanos: 5 * Self.second + plan.trafficNanos)
+        faults.heal()
+        gateways.end()
+        story.tell("the traffic has ended, and all that was wrong is right again")
+        if workers.allSatisfy({ $0.process.isDead || $0.isLeaving }) { try startWorker() }
+        guard comesToRest("after the traffic") else { return finish() }
+        traffic.probe()
+        guard comesToRest("after the last messages") else { return finish() }
+        return finish()
+    }
+
+    // MARK: Workers
+
+    func startWorker() throws {
+        workerNumber += 1
+        let name = "worker-\(workerNumber)"
+        let system = system
+        let process = system.makeProcess(name, host: "127.0.1.\(workerNumber % 250 + 1)")
+        let host = ModelHost(
+            name, kafka, steadyNanos: { process.nowNanos }, wallMs: { process.wallMs },
+            makeWake: { Wake(system) })
+        let worker = try WorkerSeat(
+            process, system: system, configuration: configuration, kafka: host, story: story)
+        workers.append(worker)
+        story.tell("\(name) starts")
+    }
+
+    /// Workers that run.
+    var running: [WorkerSeat] {
+        workers.filter { !$0.process.isDead && !$0.process.isPaused && !$0.isLeaving }
+    }
+
+    // MARK: Rest
+
+    /// Waits until nobody has work, for half an hour at most.
+    private func comesToRest(_ when: String) -> Bool {
+        for _ in 0..<18_000 {
+            system.run(nanos: Self.second / 10)
+            if isAtRest { return true }
+        }
+        var left = workers.filter { !$0.process.isDead }.flatMap { worker in
+            worker.leftovers.map { "\(worker.name) holds \($0.count) \($0.part)" }
+        }
+        left += openPartitions
+        stranded.append(
+            Violation(rule: "every wait ends", text: "\(when): \(left.joined(separator: ", "))", message: ""))
+        return false
+    }
+
+    private var isAtRest: Bool {
+        openPartitions.isEmpty
+            && workers.allSatisfy { worker in
+                worker.process.isDead || !worker.process.isPaused && !worker.isLeaving && worker.leftovers.isEmpty
+            }
+    }
+
+    /// Partitions whose committed offset is not their end.
+    private var openPartitions: [String] {
+        var open: [String] = []
+        for topic in ["im.events", "im.user-state", "carillon.chunks", "carillon.parked"] {
+            for partition in 0..<Int(plan.partitions) {
+                let end = kafka.range(topic, partition).upperBound
+                let committed = kafka.committed(Self.group, topic, partition)?.offset ?? 0
+                if committed < end { open.append("\(topic) \(partition) is committed to \(committed) of \(end)") }
+            }
+        }
+        return open
+    }
+
+    // MARK: Observing
+
+    private func watch() {
+        observe()
+        system.after(nanos: Self.second / 100) { [weak self] in self?.watch() }
+    }
+
+    private func observe() {
+        observer.read(kafka, traffic, system)
+        observer.read(apns.takeRequests(), system.nowNanos)
+    }
+
+    private func finish() -> [Violation] {
+        observe()
+        var judge = Judge(
+            sent: traffic.sent, states: traffic.states, people: traffic.people, observed: observer.observed)
+        judge.mayRepeat = mayRepeat
+        judge.mayReorder = mayReorder
+        if mayDelay { judge.slackNanos = 150 * Self.second }
+        let violations = stranded + judge.run()
+        for violation in violations {
+            story.tell("VIOLATION of “\(violation.rule)”: \(violation.text)", about: [violation.message])
+        }
+        story.tell("\(system.turns) turns, fingerprint \(String(system.fingerprint, radix: 16))")
+        return violations
+    }
+
+    /// Lets go of everything.
+    func end() {
+        for worker in workers where !worker.process.isDead { worker.crash() }
+        apns.end()
+        system.end()
+    }
+}
+
+/// The descriptor of a Kafka client.
+private final class Wake: KafkaModelWake {
+    let descriptor: Int32
+    private let system: SimulatedSystem
+
+    init(_ system: SimulatedSystem) {
+        self.system = system
+        descriptor = system.makeDescriptor()
+    }
+
+    func signal() { system.setReadable(descriptor, true) }
+    func drain() { system.setReadable(descriptor, false) }
+}
