@@ -1,4 +1,4 @@
-// What a virtual system tells a link, in turns of its loop.
+// Calls of a virtual system to a link, in turns of its loop.
 extension Link {
     /// The name's numeric addresses; nil if no name server answers.
     package func didResolve(_ hosts: [String]?) {

@@ -53,7 +53,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     /// Creates a loop that does not run yet.
     public convenience init(name: String) throws(LoopFault) { try self.init(name: name, system: nil) }
 
-    /// Creates a loop whose turns are run by the system, without a thread of its own.
+    /// Creates a loop without a thread; the system runs its turns.
     package init(name: String, system: (any VirtualSystem)?) throws(LoopFault) {
         _ = Self.libeventIsReady
         guard let base = event_base_new() else {
@@ -285,7 +285,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     /// One turn of a virtual loop: these callbacks, then the work that they leave.
     ///
-    /// - Returns: whether there is work for another turn. Otherwise the system is told by `wake`.
+    /// - Returns: whether there is work for another turn. If not, `wake` reports later work to the system.
     package func runTurn(nowNanos: UInt64, wallMs: Int64, _ callbacks: () -> Void) -> Bool {
         threadID.store(UInt(pthread_self()), ordering: .releasing)
         turnNanos = nowNanos

@@ -1,12 +1,12 @@
 /// Takes the place of the kernel and the clocks under a loop, so that tests run loops in virtual time on one thread.
 ///
-/// It decides when a loop has its next turn (`Loop.runTurn`) and what is ready in it. All calls come on the one thread.
+/// It decides when a loop has its next turn (`Loop.runTurn`) and the ready work in it. All calls come on the one thread.
 package protocol VirtualSystem: AnyObject {
     /// The monotonic clock of the loop's process, between turns.
     func nowNanos(of loop: Loop) -> UInt64
     /// The wall clock of the loop's process in Unix ms, between turns.
     func wallMs(of loop: Loop) -> Int64
-    /// Seeds what is random in the loop's process, another at each call.
+    /// Seeds the generators of the loop's process: another seed at each call.
     func makeSeed(of loop: Loop) -> UInt64
     /// Work was given to a loop that rests.
     func wake(_ loop: Loop)
@@ -34,7 +34,7 @@ package protocol VirtualStream: AnyObject {
     func attach(_ link: Link)
     func read(into room: UnsafeMutableRawBufferPointer) -> VirtualStep
     func write(_ bytes: UnsafeRawBufferPointer) -> VirtualStep
-    /// - Parameter isReset: the peer sees a reset, and loses what it has not read.
+    /// - Parameter isReset: the peer sees a reset, and loses unread bytes.
     func close(isReset: Bool)
 }
 

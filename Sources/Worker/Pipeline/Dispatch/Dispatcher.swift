@@ -179,7 +179,7 @@ final class Dispatcher {
         noteDecided(job)
         job.facts = candidate.facts
         if candidate.owesClaim {
-            job.flags.insert(.owesClaim)
+            job.flags.formUnion(job.isCounted ? [.owesClaim, .owesCount] : .owesClaim)
         } else if isAnswered, !candidate.isUnclaimed {
             // This round's claim pays an owed claim of an earlier round.
             job.flags.subtract([.owesClaim, .owesCount])
