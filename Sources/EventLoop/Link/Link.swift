@@ -115,23 +115,18 @@ public final class Link {
         connectTimeoutNanos = timeoutNanos
     }
 
+    /// A virtual listener's link.
+    convenience init(
+        loop: Loop, accepted stream: any VirtualStream, from address: SocketAddress?, timeoutNanos: UInt64
+    ) {
+        self.init(loop: loop, accepted: -1, from: address, tls: nil, timeoutNanos: timeoutNanos)
+        self.stream = stream
+        stream.attach(self)
+    }
+
     deinit {
         loop.assertReleasable()
         if stage != .closed { tearDown() }
-    }
-
-    /// A virtual listener's link.
-    init(loop: Loop, accepted stream: any VirtualStream, from address: SocketAddress?, timeoutNanos: UInt64) {
-        self.loop = loop
-        self.stream = stream
-        endpoint = .tcp(host: address?.host ?? "?", port: address?.port ?? 0)
-        remoteAddress = address?.text
-        clientTLS = nil
-        serverTLS = nil
-        proxy = nil
-        peerName = ""
-        connectTimeoutNanos = timeoutNanos
-        stream.attach(self)
     }
 
     /// The protocol chosen by ALPN; nil without TLS or without an agreement.
