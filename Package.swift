@@ -130,7 +130,8 @@ let package = Package(
         .systemLibrary(
             name: "CLua", path: "Tests/CLua", pkgConfig: "lua5.1", providers: [.apt(["liblua5.1-0-dev"])]),
         .target(
-            name: "RedisModel", dependencies: ["CLua", "COpenSSL"], path: "Tests/RedisModel", swiftSettings: strict),
+            name: "RedisModel", dependencies: ["CLua", "COpenSSL", "EventLoop"], path: "Tests/RedisModel",
+            swiftSettings: strict),
         tests("RedisModel", ["RedisModel", "Redis", "Worker", "EventLoop"]),
         // A model of a Kafka cluster in virtual time, for tests.
         .target(name: "KafkaModel", dependencies: ["Kafka"], path: "Tests/KafkaModel", swiftSettings: strict),

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// One redis-server in memory, without sockets, clock and threads: bytes in, bytes out.
 ///
 /// All that it does follows from the calls, their times and the seed. Not thread-safe.
@@ -15,7 +17,7 @@ public final class Server {
     var nowMs: Int64 = 0
     private(set) var startMs: Int64?
     private var mustLookAtTimes = false
-    var random: SplitMix
+    var random: SmallRandom
     public private(set) var runID: String
     var commandCounts: [String: Int] = [:]
     private(set) var scripts = ScriptLibrary()
@@ -47,7 +49,7 @@ public final class Server {
 
     public init(_ options: ServerOptions = ServerOptions()) {
         self.options = options
-        var random = SplitMix(seed: options.seed)
+        var random = SmallRandom(seed: options.seed)
         runID = random.name()
         replication = ReplicationRole(id: random.name())
         self.random = random

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// A Redis Cluster: masters, their replicas, and the map of slots.
 ///
 /// A change reaches all nodes at once, or those that the caller names; the others keep their old map until `spread`.
@@ -17,7 +19,7 @@ public final class ClusterModel {
         ports: [UInt16] = [],
         seed: UInt64 = 1
     ) {
-        var random = SplitMix(seed: seed)
+        var random = SmallRandom(seed: seed)
         let count = masters * (1 + replicasEach)
         var nodes: [Server] = []
         var peers: [ClusterNode.Peer] = []

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// A master and its replicas. Each replica has a tail of commands that it did not receive yet, and a failover loses it.
 public final class ReplicationModel {
     private struct Follower {
@@ -9,12 +11,12 @@ public final class ReplicationModel {
 
     public private(set) var master: Server
     private var followers: [Follower] = []
-    private var random: SplitMix
+    private var random: SmallRandom
 
     /// - Parameter seed: decides the names of the reigns (`master_replid`).
     public init(master: Server, replicas: [Server], seed: UInt64 = 1) {
         self.master = master
-        random = SplitMix(seed: seed)
+        random = SmallRandom(seed: seed)
         for replica in replicas { follow(replica) }
     }
 
