@@ -1,8 +1,9 @@
 /// The calls of a `KafkaConsumer` to the Kafka client below it: librdkafka's (`NativeGroupClient`), or one of a model of a
 /// cluster in tests.
 ///
-/// The client knows the protocol with the brokers; the consumer decides what is committed, and when a partition begins, rests
-/// and ends. Topics are indexes into `topics`. Every answer comes inside `poll`, as a call of the consumer that polls:
+/// The client implements the protocol with the brokers. The consumer decides which offsets are committed, and when a
+/// partition begins, pauses and ends. Topics are indexes into `topics`. Every answer comes inside `poll`, as a call of the
+/// polling consumer:
 /// `take`, `tookEnd`, `rebalance`, `commitEnded`, `committedCame`, `record`, `tookStatistics`. No call blocks, except `wait`.
 package protocol GroupClient: AnyObject {
     /// The subscribed topics.
@@ -78,7 +79,7 @@ package protocol GroupClient: AnyObject {
     func seekToOldest(_ partition: TopicPartition) -> KafkaError?
 }
 
-/// What the group tells a member about its partitions.
+/// A change of a member's partitions by the group.
 package enum GroupRebalance {
     case assign([TopicPartition])
     /// An eager group takes back everything, whatever it names.

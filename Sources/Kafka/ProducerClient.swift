@@ -16,7 +16,7 @@ package protocol ProducerClient: AnyObject, Sendable {
     var fatalError: KafkaError? { get }
     var errorCounts: [Int32: UInt64] { get }
     func purge()
-    /// Sends what waits for more records.
+    /// Sends records that wait for a fuller batch.
     func endLinger()
     /// Blocks until there is a report or the time has passed; for shutdown, commands and tests.
     func wait(milliseconds: Int32)

@@ -41,7 +41,7 @@ public struct Log: Sendable {
         bound = []
     }
 
-    /// A log whose lines a closure receives, in place of a descriptor.
+    /// A log that passes its lines to a closure, in place of a descriptor.
     package init(level: Level, receive: @escaping @Sendable ([UInt8]) -> Void) {
         sink = LogSink(level: level, receive: receive)
         bound = []

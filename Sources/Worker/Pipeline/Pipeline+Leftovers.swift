@@ -1,6 +1,6 @@
 import APNs
 
-/// What a shard still holds, for tests: a shard without work holds nothing.
+/// The open work of a shard, for tests: a shard without work holds nothing.
 extension Pipeline {
     /// The parts that hold something, in a fixed order.
     var leftovers: [(part: String, count: Int)] {

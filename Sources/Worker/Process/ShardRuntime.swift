@@ -56,7 +56,7 @@ package final class ShardRuntime: PipelineOwner {
         endTimer = LoopTimer(loop: loop) { [unowned self] in look() }
     }
 
-    /// What the shard still holds; empty without work.
+    /// The open work of the shard; empty without work.
     package var leftovers: [(part: String, count: Int)] { pipeline.leftovers }
 
     package func status() -> ShardStatus {

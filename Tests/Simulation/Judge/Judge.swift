@@ -116,21 +116,21 @@ struct Judge {
         }
     }
 
-    /// No push leaves after its message was read or recalled, once that is applied and recorded.
+    /// No push leaves after its message was read or revoked, once that is applied and recorded.
     private mutating func checkTaken() {
         let events = Dictionary(sent.map { ("\($0.app) \($0.messageID)", $0) }, uniquingKeysWith: { first, _ in first })
-        let recalls = Dictionary(
-            sent.filter { $0.kind == .recall }.map { ("\($0.app) \($0.target ?? "")", $0) },
+        let revokes = Dictionary(
+            sent.filter { $0.kind == .revoke }.map { ("\($0.app) \($0.target ?? "")", $0) },
             uniquingKeysWith: { first, _ in first })
         for push in observed.pushes {
             guard let message = push.messageID, let event = events["\(push.app) \(message)"], event.kind == .message,
                 let uid = owner(of: push.token, appliedBefore: event.atNanos, at: push.atNanos)
             else { continue }
             let before = push.atNanos > slackNanos ? push.atNanos - slackNanos : 0
-            if let recall = recalls["\(push.app) \(message)"],
-                (outcomes[recall.eventID] ?? []).contains(where: { $0.uid == uid && $0.isFinal && $0.atNanos < before })
+            if let revoke = revokes["\(push.app) \(message)"],
+                (outcomes[revoke.eventID] ?? []).contains(where: { $0.uid == uid && $0.isFinal && $0.atNanos < before })
             {
-                found("no push after its recall", "\(message) left for \(uid) after \(recall.messageID) ended", message)
+                found("no push after its revoke", "\(message) left for \(uid) after \(revoke.messageID) ended", message)
             }
             let isRead = states.contains { state in
                 guard case .read(event.conversation, let upTo) = state.kind, state.uid == uid, state.app == event.app
@@ -185,9 +185,9 @@ struct Judge {
 
     private func unread(of uid: String, _ app: String) -> Int64 {
         var count: Int64 = 0
-        let recalled = Set(sent.filter { $0.kind == .recall && $0.app == app }.compactMap(\.target))
+        let revoked = Set(sent.filter { $0.kind == .revoke && $0.app == app }.compactMap(\.target))
         for event in sent where event.app == app && event.kind == .message && event.recipients.contains(uid) {
-            if recalled.contains(event.messageID) { continue }
+            if revoked.contains(event.messageID) { continue }
             // What denied the alert says whether it was counted.
             let reasons = Set((outcomes[event.eventID] ?? []).filter { $0.uid == uid && $0.isFinal }.map(\.reason))
             if reasons.contains("conv_muted") || reasons.contains("already_read") { continue }

@@ -17,7 +17,7 @@ public struct Plan: Sendable {
 
     /// A part of the traffic that a smaller world can do without.
     public enum Kind: String, CaseIterable, Sendable {
-        case groups, reads, recalls, rebinds, mutes, presence, reports
+        case groups, reads, revokes, rebinds, mutes, presence, reports
     }
 
     /// A plan for all of the seed's choices.

@@ -1,6 +1,6 @@
 /// An event that the world sent, as the judge knows it.
 struct Sent {
-    enum Kind { case message, recall, probe }
+    enum Kind { case message, revoke, probe }
 
     var kind: Kind
     var app: String
@@ -11,7 +11,7 @@ struct Sent {
     var seq: Int64
     var recipients: [String]
     var atNanos: UInt64
-    /// Of a recall.
+    /// Of a revoke.
     var target: String?
     var partition: Int32 = -1
     var offset: Int64 = -1

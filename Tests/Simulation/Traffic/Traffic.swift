@@ -81,8 +81,8 @@ final class Traffic {
         if plan.kinds.contains(.reads) {
             for _ in 0..<plan.messages / 4 { moment(range) { [unowned self] in read() } }
         }
-        if plan.kinds.contains(.recalls) {
-            for _ in 0..<plan.messages / 8 { moment(range) { [unowned self] in recall() } }
+        if plan.kinds.contains(.revokes) {
+            for _ in 0..<plan.messages / 8 { moment(range) { [unowned self] in revoke() } }
         }
         if plan.kinds.contains(.rebinds) {
             for _ in 0..<chance(1...4) { moment(range) { [unowned self] in rebind() } }
@@ -135,20 +135,20 @@ final class Traffic {
         let place = produce("im.events", conversation, "{\(fields)}")
         sent.append(
             Sent(
-                kind: target == nil ? kind : .recall, app: app, eventID: eventID, messageID: messageID,
+                kind: target == nil ? kind : .revoke, app: app, eventID: eventID, messageID: messageID,
                 conversation: conversation, isGroup: type == "group", seq: seq, recipients: recipients,
                 atNanos: system.nowNanos, target: target?.messageID, partition: place.partition, offset: place.offset))
         story.tell(
             "backend: \(target == nil ? "message" : "revoke") \(messageID) (event \(eventID)) in \(conversation) to "
-                + "\(recipients.joined(separator: " ")) of \(app)\(target.map { ", recalls \($0.messageID)" } ?? "")"
+                + "\(recipients.joined(separator: " ")) of \(app)\(target.map { ", revokes \($0.messageID)" } ?? "")"
                 + " at im.events \(place.partition)/\(place.offset)",
             about: [messageID, eventID] + (target.map { [$0.messageID] } ?? []))
     }
 
-    private func recall() {
+    private func revoke() {
         guard let target = sent.filter({ $0.kind == .message }).randomElement(using: &random) else { return }
         send(
-            .recall, app: target.app, conversation: target.conversation, type: target.isGroup ? "group" : "p2p",
+            .revoke, app: target.app, conversation: target.conversation, type: target.isGroup ? "group" : "p2p",
             to: target.isGroup ? nil : target.recipients, from: "backend", target: target)
     }
 

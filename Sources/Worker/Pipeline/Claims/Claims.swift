@@ -17,7 +17,7 @@ final class Claims {
     let shard: ShardContext
     private let work: WorkTable
     private var keys = DedupKeys()
-    /// Dedup keys of work in hand.
+    /// Dedup keys of open work.
     var openKeys: Int { keys.count }
     /// Recipients that ended uncounted while Redis accepted no writes, and have no mark.
     private var unmarked = RecentKeys<DedupKeys.Key>()

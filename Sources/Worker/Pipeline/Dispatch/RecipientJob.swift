@@ -43,7 +43,7 @@ final class RecipientJob {
 
     // Small parts together, so that one recipient fits 320 bytes.
 
-    /// `Decision.counted` of the last round, or of an earlier one whose claim Redis refused.
+    /// `Decision.counted` of the last round, or of an earlier round with a refused claim.
     var isCounted = false
     var hasMarkFailed = false
     private var usesContent = true

@@ -25,7 +25,7 @@ final class Lookup {
     var userGate = ReadGate()
     var presenceGate = ReadGate()
     private var order = OrderKeeper()
-    /// Conversations whose candidates wait for each other.
+    /// Conversations with candidates that wait for each other.
     var openLines: Int { order.count }
     /// Recipients with collected mark reads, and open reads.
     var openMarks: [RecipientJob] = []

@@ -154,7 +154,7 @@ final class Outbox {
     /// No record waits for the broker, or none of them can be sent any more.
     var isFlushed: Bool { pendingCount == 0 || hasFailed }
 
-    /// At the end of the process's life: sends what waits for another try now.
+    /// Sends records that wait for another try, at once. For the end of the process.
     func sendWaiting() {
         if !waiting.isEmpty, !hasFailed { resend() }
     }

@@ -10,7 +10,7 @@ import Telemetry
 final class AppContext {
     let id: String
     private(set) var policy: AppPolicy
-    /// Of `policy`. A copy of the whole policy per event costs 300 instructions.
+    /// The payload's part of `policy`. A copy of the whole policy per event costs 300 instructions.
     private(set) var payloadRules: PayloadRules
     private(set) var templates: Templates
     let metrics: AppMetrics

@@ -11,7 +11,7 @@ protocol StateReplay: AnyObject {
     func start(from starts: [Int32: KafkaTopicReader.Start])
     /// The last batch is applied.
     func goOn()
-    /// Nothing is handed over any more.
+    /// Ends the replay: no further step follows.
     func cancel()
 }
 
@@ -25,14 +25,14 @@ protocol StateReplaySource {
 enum StateReplayStep: Sendable {
     /// In their order within a partition.
     case records([StateReplayRecord])
-    /// All is handed over. `partitionCount`: how many partitions the topic has.
+    /// Every record was delivered. `partitionCount` is the topic's number of partitions.
     case ended(partitionCount: Int)
     case failed(String)
 }
 
 struct StateReplayRecord: Sendable {
     let value: [UInt8]
-    /// Kafka's timestamp, Unix ms; 0: there is none.
+    /// Kafka's timestamp, Unix ms; 0 if there is none.
     let kafkaMs: Int64
 }
 
