@@ -138,13 +138,39 @@ let package = Package(
         // A world of loops in virtual time: scheduler, clocks, network.
         .target(
             name: "SimulatedSystem", dependencies: ["EventLoop"], path: "Tests/SimulatedSystem", swiftSettings: strict),
+        // Workers and servers of such a world.
+        .target(
+            name: "SimulatedFleet",
+            dependencies: [
+                "SimulatedSystem", "KafkaModel", "RedisModel", "Kafka", "Worker", "Simulator", "EventLoop", "Telemetry",
+                "Crypto",
+            ], path: "Tests/SimulatedFleet", swiftSettings: strict),
         // The fleet in one thread: docs/simulation.md.
         .target(
             name: "Simulation",
             dependencies: [
-                "SimulatedSystem", "KafkaModel", "RedisModel", "Kafka", "Worker", "Simulator", "HTTP2", "EventLoop",
+                "SimulatedFleet", "SimulatedSystem", "KafkaModel", "RedisModel", "Kafka", "Worker", "Simulator",
+                "HTTP2", "EventLoop",
                 "Telemetry", "Crypto",
             ], path: "Tests/Simulation", swiftSettings: strict),
+        // What tests of the whole path say and see; and a stage for them in virtual time.
+        .target(
+            name: "StageWords",
+            dependencies: ["LocalServers", "Simulator", "JSON", "Crypto", "Digits", "EventLoop"],
+            path: "Tests/StageWords", swiftSettings: strict),
+        .target(
+            name: "VirtualStage",
+            dependencies: [
+                "StageWords", "SimulatedFleet", "SimulatedSystem", "KafkaModel", "LocalServers", "Processes", "Worker",
+                "Simulator", "Kafka", "EventLoop", "JSON", "Telemetry",
+            ], path: "Tests/VirtualStage", swiftSettings: strict),
+        tests(
+            "Stage",
+            [
+                "VirtualStage", "StageWords", "LocalServers", "Processes", "Worker", "Simulator", "JSON", "Kafka",
+                "PushCore",
+                "EventLoop", "HTTP2", "Telemetry",
+            ]),
         .executableTarget(
             name: "simulation", dependencies: ["Simulation"], path: "Tests/SimulationCommand", swiftSettings: strict),
         tests("Simulation", ["Simulation", "Processes"]),
@@ -182,7 +208,8 @@ let package = Package(
         tests(
             "EndToEnd",
             [
-                "Demo", "LocalServers", "Processes", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON",
+                "StageWords", "Demo", "LocalServers", "Processes", "Worker", "Simulator", "Kafka", "Redis", "APNs",
+                "JSON",
                 "EventLoop", "Telemetry", "Crypto", "Digits", "Console", "Recording",
             ]),
         fuzzTarget,

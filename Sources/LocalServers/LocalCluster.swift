@@ -160,33 +160,13 @@ public actor LocalCluster {
 
     /// A configuration file for a worker in this world.
     public nonisolated var configurationText: String {
-        let options = settings.kafkaOptions.sorted { $0.key < $1.key }.map { "    \($0.key): \($0.value)\n" }.joined()
-        let templates = settings.templates.map { "    templates: \($0)\n" } ?? ""
-        return """
-            kafka:
-              brokers: \(broker.bootstrap)
-              group: carillon
-              options:
-                session.timeout.ms: \(settings.sessionMs)
-                heartbeat.interval.ms: 1000
-                fetch.wait.max.ms: \(settings.fetchWaitMs)
-            \(options)redis:
-              \(redisPlace)
-            \(settings.redisLines)apps:
-              - id: \(settings.app)
-                topic: \(topicText)
-                environment: production
-                endpoint: https://localhost:\(simulatorPort)
-                ca_file: \(credentials.authorityFile)
-                credentials:
-            \(credentialLines)\(templates)\(settings.appLines)\(tenantLines)http:
-              listen: 127.0.0.1:0
-            shards: \(settings.shards)
-            log:
-              level: \(settings.logLevel.name)
-            drain_s: \(settings.drainSeconds)
-            \(settings.lines)
-            """
+        var places = Settings.Places(
+            brokers: broker.bootstrap, redis: redisPlace, endpoint: "https://localhost:\(simulatorPort)",
+            caFile: credentials.authorityFile, keyFile: credentials.keyFile)
+        for tenant in settings.tenants where tenant.keyPEM != nil {
+            places.tenantKeyFiles[tenant.id] = folder.file("key-\(tenant.id).p8")
+        }
+        return settings.configurationText(places)
     }
 
     private nonisolated var redisPlace: String {
@@ -196,40 +176,6 @@ public actor LocalCluster {
         }
         if !settings.redisURL.isEmpty { return "url: \(settings.redisURL)" }
         return "url: \(redisCluster?.urls ?? (settings.usesRedisSocket ? redis.socketURL : redis.url))"
-    }
-
-    private nonisolated var topicText: String {
-        settings.moreTopics.isEmpty
-            ? settings.topic : "[" + ([settings.topic] + settings.moreTopics).joined(separator: ", ") + "]"
-    }
-
-    private nonisolated var tenantLines: String {
-        settings.tenants.map { tenant in
-            let keyFile = tenant.keyPEM == nil ? credentials.keyFile : folder.file("key-\(tenant.id).p8")
-            return """
-                  - id: \(tenant.id)
-                    topic: \(tenant.topic)
-                    environment: production
-                    endpoint: \(tenant.endpoint ?? "https://localhost:\(simulatorPort)")
-                    ca_file: \(credentials.authorityFile)
-                    credentials:
-                      key_file: \(keyFile)
-                      key_id: \(DemoCredentials.keyID)
-                      team_id: \(DemoCredentials.teamID)
-                \(tenant.lines)
-                """
-        }.joined(separator: "\n") + (settings.tenants.isEmpty ? "" : "\n")
-    }
-
-    /// One set without a name, or several of the same key.
-    private nonisolated var credentialLines: String {
-        let names = settings.credentialNames
-        let indent = names.isEmpty ? "      " : "        "
-        let lines = [
-            "key_file: \(credentials.keyFile)", "key_id: \(DemoCredentials.keyID)",
-            "team_id: \(DemoCredentials.teamID)",
-        ].map { indent + $0 + "\n" }.joined()
-        return names.isEmpty ? lines : names.map { "      \($0):\n" + lines }.joined()
     }
 
     /// Writes the configuration to a file of the folder and returns its path.

@@ -7,6 +7,28 @@ public enum HTTPClient {
         public let headers: [String: String]
         public let body: [UInt8]
         public var text: String { String(decoding: body, as: UTF8.self) }
+
+        /// Throws if the bytes are no whole answer.
+        package init(parsing bytes: [UInt8]) throws(SetupFault) {
+            let end = Array("\r\n\r\n".utf8)
+            guard let split = bytes.indices.first(where: { bytes[$0...].starts(with: end) }) else {
+                throw SetupFault("no HTTP answer in \(bytes.count) bytes")
+            }
+            var lines = String(decoding: bytes[..<split], as: UTF8.self).split(separator: "\r\n")[...]
+            let words = (lines.popFirst() ?? "").split(separator: " ")
+            guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else {
+                throw SetupFault("no HTTP status line")
+            }
+            var headers: [String: String] = [:]
+            for line in lines {
+                guard let colon = line.firstIndex(of: ":") else { continue }
+                let value = line[line.index(after: colon)...].drop { $0 == " " }
+                headers[line[..<colon].lowercased()] = String(value)
+            }
+            self.status = status
+            self.headers = headers
+            self.body = Array(bytes[(split + 4)...])
+        }
     }
 
     /// Requests a path on a new connection. Throws if the answer is not HTTP.
@@ -17,21 +39,6 @@ public enum HTTPClient {
     /// Sends the request text unchanged and reads until the server closes.
     public static func request(port: UInt16, _ text: String) throws(SetupFault) -> Answer {
         let bytes = try Ports.exchange(port: port, send: Array(text.utf8))
-        let end = Array("\r\n\r\n".utf8)
-        guard let split = bytes.indices.first(where: { bytes[$0...].starts(with: end) }) else {
-            throw SetupFault("no HTTP answer in \(bytes.count) bytes")
-        }
-        var lines = String(decoding: bytes[..<split], as: UTF8.self).split(separator: "\r\n")[...]
-        let words = (lines.popFirst() ?? "").split(separator: " ")
-        guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else {
-            throw SetupFault("no HTTP status line")
-        }
-        var headers: [String: String] = [:]
-        for line in lines {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            let value = line[line.index(after: colon)...].drop { $0 == " " }
-            headers[line[..<colon].lowercased()] = String(value)
-        }
-        return Answer(status: status, headers: headers, body: Array(bytes[(split + 4)...]))
+        return try Answer(parsing: bytes)
     }
 }

@@ -3,6 +3,7 @@ import LocalServers
 import Processes
 import PushCore
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker
@@ -14,7 +15,7 @@ struct ChunkedGroupTests {
     private static var settings: LocalCluster.Settings {
         var settings = LocalCluster.Settings()
         settings.shards = 1
-        settings.sessionMs = Stage.shortSessionMs
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
         settings.lines = "planner: {direct_max: 1000}\n"
         return settings
     }

@@ -2,6 +2,7 @@ import Glibc
 import JSON
 import LocalServers
 import Simulator
+import StageWords
 import Support
 import Telemetry
 import Testing
@@ -181,7 +182,7 @@ struct CoalescingMeanwhile {
 struct CoalescingEndTests {
     private static var settings: LocalCluster.Settings {
         var settings = LocalCluster.Settings()
-        settings.sessionMs = Stage.shortSessionMs
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
         settings.appLines = "    coalesce: {window_s: 15}\n"
         // Bare marks are easily looked for.
         settings.lines = "trace: {sample: 0}\n"

@@ -1,6 +1,7 @@
 import JSON
 import LocalServers
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker
@@ -18,7 +19,7 @@ struct CrossingTests {
         answer.delayMs = delayMs
         var settings = LocalCluster.Settings()
         settings.shards = shards
-        settings.sessionMs = Stage.shortSessionMs
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
         settings.scenario = Scenario(rules: [ScenarioRule(match, .answer(answer))])
         return settings
     }

@@ -3,6 +3,7 @@ import JSON
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker
@@ -105,7 +106,7 @@ struct Digests {
 private enum DigestWorld {
     static var settings: LocalCluster.Settings {
         var settings = LocalCluster.Settings()
-        settings.sessionMs = Stage.shortSessionMs
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
         settings.appLines = "    dnd_digest: true\n    default_levels: {system: 5}\n"
         settings.templates =
             String(#filePath.dropLast("/Tests/EndToEndTests/DigestTests.swift".count)) + "/Config/templates.yaml"

@@ -1,5 +1,6 @@
 import LocalServers
 import Simulator
+import StageWords
 import Support
 import Testing
 

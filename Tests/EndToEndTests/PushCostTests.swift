@@ -2,6 +2,7 @@ import Foundation
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Testing
 

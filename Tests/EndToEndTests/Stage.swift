@@ -5,6 +5,7 @@ import Kafka
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Telemetry
 import Worker
@@ -69,11 +70,6 @@ actor Stage {
     func close() async { await world.close() }
 
     // MARK: - Workers
-
-    /// For worlds whose members come and go. When a member joins or leaves, the mock waits one second less than this for the
-    /// others to join again; whoever comes later makes it share out once more. A worker needs up to six seconds: one until its
-    /// heartbeat tells it, and five for the pushes that are on streams.
-    static let shortSessionMs = 9000
 
     @discardableResult
     func startWorker(
@@ -201,11 +197,15 @@ actor Stage {
         async let sms = offPool { try logs.sms.values() }
         async let letters = offPool { try logs.letters.records() }
         let all = try await results
-        return Seen(
-            results: all.filter { $0["verdict"]?.string != "parked" },
-            parked: all.filter { $0["verdict"]?.string == "parked" }, deliveries: try await deliveries,
-            feedback: try await feedback,
-            sms: try await sms, letters: try await letters, pushes: await world.simulator.entries)
+        var seen = Seen()
+        seen.results = all.filter { $0["verdict"]?.string != "parked" }
+        seen.parked = all.filter { $0["verdict"]?.string == "parked" }
+        seen.deliveries = try await deliveries
+        seen.feedback = try await feedback
+        seen.sms = try await sms
+        seen.letters = try await letters
+        seen.pushes = await world.simulator.entries
+        return seen
     }
 
     /// What came out on each topic.
@@ -247,19 +247,4 @@ func readFile(_ path: String) throws -> [UInt8] {
     var block = [UInt8](repeating: 0, count: 1 << 16)
     while case let count = fread(&block, 1, block.count, stream), count > 0 { bytes += block[..<count] }
     return bytes
-}
-
-extension LocalCluster.Settings {
-    /// Pushes to tokens of `TokenPrefix.slow` get no answer within the time that the worker waits for one.
-    mutating func leaveSlowUnanswered(answerSeconds: Int) {
-        answerSlow(afterMs: 600_000, answerSeconds: answerSeconds)
-    }
-
-    /// Pushes to tokens of `TokenPrefix.slow` are accepted so late.
-    mutating func answerSlow(afterMs: Int64, answerSeconds: Int) {
-        var slow = ScenarioRule.Match()
-        slow.tokenPrefix = Array(TokenPrefix.slow.utf8)
-        scenario = Scenario(rules: [ScenarioRule(slow, .answer(.late(afterMs)))])
-        appLines = "    limits: {answer_s: \(answerSeconds)}\n"
-    }
 }

@@ -1,7 +1,7 @@
 import EventLoop
 
 /// A question in the page's form: why did this user get no push for this message?
-struct TraceQuestion: Sendable, Equatable {
+package struct TraceQuestion: Sendable, Equatable {
     var app: String
     var uid: String
     /// Nil asks only for the present decision.

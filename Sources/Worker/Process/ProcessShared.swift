@@ -3,7 +3,7 @@ import Synchronization
 /// Data shared by the shards of a process, besides metrics and log.
 package final class ProcessShared: Sendable {
     /// The devices with a push in flight; nil with one shard.
-    let occupancy: DeviceOccupancy?
+    package let occupancy: DeviceOccupancy?
     let share = PartitionShare()
     let conversations = ConversationsInHand()
     /// Names the process among all workers.
@@ -15,14 +15,15 @@ package final class ProcessShared: Sendable {
 
     let wallClock: WallClock
 
+    /// - Parameter occupancy: nil: of the usual size, by this machine's clock.
     package init(
         shardCount: Int, timesStages: Bool = false, wallClock: WallClock = WallClock(),
-        seed: UInt64 = .random(in: 0 ... .max)
+        seed: UInt64 = .random(in: 0 ... .max), occupancy: DeviceOccupancy? = nil
     ) {
         mark = String(seed, radix: 36)
         self.wallClock = wallClock
         self.timesStages = timesStages
-        occupancy = shardCount > 1 ? DeviceOccupancy() : nil
+        self.occupancy = shardCount > 1 ? occupancy ?? DeviceOccupancy() : nil
         stateProgress = StateProgress(shardCount: shardCount)
     }
 }

@@ -122,7 +122,7 @@ package final class ShardRuntime: PipelineOwner {
     }
 
     /// Devices that a shard waits for are free now.
-    func didVacate(_ cells: [DeviceOccupancy.Cell]) { pipeline.sender.didVacate(cells) }
+    package func didVacate(_ cells: [DeviceOccupancy.Cell]) { pipeline.sender.didVacate(cells) }
 
     // MARK: - The end
 

@@ -8,7 +8,7 @@ extension WorkerProcess {
     ///
     /// Credential files are also checked, changed or not.
     public func reload(path: String, environment: [String: String]) async {
-        let known = Set(snapshot.apps.map(\.id))
+        let known = Set(view.snapshot.apps.map(\.id))
         // Not on this loop: the operator's pages go on while a disk does not answer.
         let read = await onOwnThread { Self.read(path, environment, known: known) }
         switch read {
@@ -46,7 +46,7 @@ extension WorkerProcess {
 
     private func refuse(_ fault: ConfigurationProblems) {
         reloads.refused.add()
-        isReloadRefused = true
+        view.isReloadRefused = true
         for problem in fault.problems.prefix(20) {
             log.error("the configuration cannot be used", ["problem": .string("\(problem)")])
         }
@@ -73,7 +73,7 @@ extension WorkerProcess {
         // The trace box's data: new apps, and each app's rules.
         self.configuration.apps = configuration.apps
         reloads.applied.add()
-        isReloadRefused = false
+        view.isReloadRefused = false
         let secrets = kafkaSecrets.changes(to: freshSecrets)
         reloads.pendingKeys.set(change.pending.count + secrets.count)
         reloads.running(running.hash)

@@ -21,18 +21,8 @@ public actor WorkerProcess {
     let kafkaSecrets: KafkaSecrets
     let log: Log
     private let registry: MetricsRegistry
-    /// By app. A ratio of sums, so no shard can compute it.
     private(set) var shards: [Shard] = []
-    private var pages: OperatorPages?
-    private let watch: OperatorWatch
-    private(set) var snapshot = ProcessSnapshot()
-    /// The last reload refused the configuration.
-    var isReloadRefused = false
-    /// As of the start; shards read zones when they need them.
-    private let lacksZones = !SystemZones().isPresent
-    private var isDraining = false
-    /// The gauges of `carillon_ready` by part; nil is the process as a whole.
-    private var readiness: [ProcessPart.Name?: Gauge] = [:]
+    let view: ProcessView
     private var sampler: Task<Void, Never>?
 
     private static let sampleInterval = Duration.milliseconds(250)
@@ -54,31 +44,16 @@ public actor WorkerProcess {
         drainTime = DrainTime(seconds: configuration.drainSeconds)
         reloads = ReloadMetrics(registry)
         kafkaSecrets = KafkaSecrets(configuration.kafka)
-        watch = OperatorWatch(registry)
         if effective != nil { reloads.running(running.hash) }
         self.log = log
         self.registry = registry
-        for link in configuration.weakLinks {
-            registry.gauge(
-                "carillon_weak_links",
-                help: "Links without proof of the peer or in clear, by the waiver that allows them",
-                labels: [("link", link.link), ("waiver", link.waiver.rawValue)]
-            ).set(1)
-        }
-        registry.gauge(
-            "carillon_build_info", help: "1; the version of the worker and of librdkafka.",
-            labels: [("version", Self.version), ("librdkafka", KafkaConfiguration.libraryVersion)], combine: .max
-        ).set(1)
-        registry.reading(
-            "carillon_log_lines_dropped_total", help: "Log lines dropped because standard error was not writable.",
-            kind: .counter
-        ) { Double(log.dropped) }
+        loop = try Loop(name: "operator")
+        view = ProcessView(loop: loop, configuration: configuration, log: log, registry: registry)
         if timesStages, Allocator.requests != nil {
             registry.reading(
                 "carillon_allocations_total", help: "Memory allocations of the process.", kind: .counter
             ) { Double(Allocator.requests ?? 0) }
         }
-        loop = try Loop(name: "operator")
         loop.start()
     }
 
@@ -94,7 +69,7 @@ public actor WorkerProcess {
         } catch {
             // Objects of a loop are released on it, before the process ends.
             _ = await ofEach { await $0.leave() }
-            pages = nil
+            view.close()
             throw error
         }
         sampler = Task { [weak self] in
@@ -112,18 +87,9 @@ public actor WorkerProcess {
     }
 
     private func openPages() throws(StartFault) {
-        do throws(LoopFault) {
-            pages = try OperatorPages(
-                loop: loop, http: configuration.http, registry: registry,
-                OperatorPages.Sources(
-                    oldestTurn: { [unowned self] in assumeIsolated { $0.oldestTurn } },
-                    willExpose: { [unowned self] in assumeIsolated { $0.showTurns() } },
-                    snapshot: { [unowned self] in assumeIsolated { $0.snapshot } },
-                    facts: { [unowned self] in assumeIsolated { $0.facts() } },
-                    ask: { [unowned self] question in assumeIsolated { $0.ask(question) } }))
-        } catch {
-            throw StartFault(error, at: "http.listen")
-        }
+        try view.open(
+            configuration.http, oldestTurn: { [unowned self] in assumeIsolated { $0.oldestTurn } },
+            ask: { [unowned self] question in assumeIsolated { $0.ask(question) } })
     }
 
     /// On a separate thread, next to the shards.
@@ -131,7 +97,7 @@ public actor WorkerProcess {
         let desk = TraceDesk(configuration: configuration)
         Task {
             let found = await Task.detached { await desk.answer(question) }.value
-            pages?.didAnswer(found)
+            view.didAnswer(found)
         }
     }
 
@@ -158,12 +124,12 @@ public actor WorkerProcess {
     var oldestTurn: Double { shards.map(\.beat.age).max() ?? 0 }
 
     /// The operator's port as bound; 0 before `start`.
-    public var operatorPort: UInt16 { pages?.port ?? 0 }
+    public var operatorPort: UInt16 { view.port }
 
     /// The present state of the process, from every shard.
     public func status() async -> ProcessSnapshot {
         await sample()
-        return snapshot
+        return view.snapshot
     }
 
     private func sample() async {
@@ -171,51 +137,14 @@ public actor WorkerProcess {
         for shard in shards {
             if let status = await shard.status() { statuses.append(status) }
         }
-        show(
-            ProcessSnapshot(
-                shards: statuses, isDraining: isDraining, isReloadRefused: isReloadRefused, lacksZones: lacksZones))
-        watch.tick(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
-    }
-
-    /// The page's present content.
-    private func facts() -> PageFacts {
-        watch.facts(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
-    }
-
-    private func show(_ fresh: ProcessSnapshot) {
-        snapshot = fresh
-        setReady(nil, [("part", "process")], fresh.isReady ? 1 : 0)
-        for part in fresh.parts { setReady(part.name, part.labels, part.state.number) }
-        // Parts that go again.
-        for name in [ProcessPart.Name.configuration, .clock] where !fresh.parts.contains(where: { $0.name == name }) {
-            readiness[name]?.set(1)
-        }
-    }
-
-    /// A shard that does not turn gives no status, so the last snapshot says nothing of it.
-    private func showTurns() {
-        readiness[nil]?.set(snapshot.isReady && oldestTurn < OperatorPages.stuckSeconds ? 1 : 0)
-    }
-
-    private func setReady(_ name: ProcessPart.Name?, _ labels: [(String, String)], _ value: Double) {
-        let gauge =
-            readiness[name]
-            ?? registry.gauge(
-                "carillon_ready", help: "1 ok, 0.5 degraded, 0 down; the process as a whole: 1 where /readyz is 200.",
-                labels: labels)
-        readiness[name] = gauge
-        gauge.set(value)
+        view.show(statuses)
     }
 
     /// Stops reading, finishes open work within `drain_s`, commits and leaves the group. Returns true if nothing was
     /// left.
     public func stop() async -> Bool {
         log.info("draining")
-        // Effective at once, not from the next sample on. The pages continue to report open work.
-        isDraining = true
-        show(
-            ProcessSnapshot(
-                shards: snapshot.shards, isDraining: true, isReloadRefused: isReloadRefused, lacksZones: lacksZones))
+        view.beginDraining()
         let seconds = drainTime.seconds
         let endNanos = Loop.monotonicNanos() &+ UInt64(max(0, seconds) * 1_000_000_000)
         // With brokers that answer, leaving takes some milliseconds; without, it must end all the same.
@@ -223,7 +152,7 @@ public actor WorkerProcess {
         sampler?.cancel()
         let isLeft = await ofEach { await $0.leave(untilNanos: endNanos) }
         let isDrained = isSettled && isLeft
-        pages = nil
+        view.close()
         log.info("stopped", ["drained": .bool(isDrained)])
         return isDrained
     }

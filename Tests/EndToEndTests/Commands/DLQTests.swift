@@ -2,6 +2,7 @@ import JSON
 import Kafka
 import LocalServers
 import Processes
+import StageWords
 import Support
 import Testing
 import Worker

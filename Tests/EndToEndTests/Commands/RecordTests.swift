@@ -4,6 +4,7 @@ import Kafka
 import LocalServers
 import Processes
 import Recording
+import StageWords
 import Support
 import Testing
 

@@ -5,6 +5,7 @@ import LocalServers
 import Processes
 import Recording
 import Simulator
+import StageWords
 import Support
 import Testing
 

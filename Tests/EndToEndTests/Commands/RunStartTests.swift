@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import JSON
 import Processes
+import StageWords
 import Support
 import Testing
 
@@ -44,7 +45,7 @@ import Testing
     /// Only where it is asked for, and then of every stage.
     @Test(arguments: ["", "--stage-times"]) func aWorkerExportsTheTimeOfItsStages(option: String) async throws {
         var settings = LocalCluster.Settings()
-        settings.sessionMs = Stage.shortSessionMs
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
         let stage = try await Stage(settings)
         let worker = try await WorkerRun(stage, option: option)
         try await stage.writeState([.bind("st-1")])

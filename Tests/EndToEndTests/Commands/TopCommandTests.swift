@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import JSON
 import Processes
+import StageWords
 import Support
 import Testing
 import Worker

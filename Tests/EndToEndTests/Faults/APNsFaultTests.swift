@@ -2,6 +2,7 @@ import HTTP2
 import JSON
 import LocalServers
 import Simulator
+import StageWords
 import Support
 import Testing
 

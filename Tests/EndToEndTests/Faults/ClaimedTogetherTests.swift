@@ -1,6 +1,7 @@
 import JSON
 import LocalServers
 import Processes
+import StageWords
 import Support
 import Testing
 import Worker

@@ -2,6 +2,7 @@ import EventLoop
 import JSON
 import LocalServers
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker

@@ -1,6 +1,7 @@
 import JSON
 import Processes
 import Simulator
+import StageWords
 import Support
 import Testing
 
@@ -11,7 +12,7 @@ struct Handover: Sendable {
 
     private func former(_ index: Int) -> String { "\(name)-former-\(index)" }
     private func owner(_ index: Int) -> String { "\(name)-owner-\(index)" }
-    private func token(_ index: Int) -> String { EndToEndTests.token(former(index), "phone") }
+    private func token(_ index: Int) -> String { StageWords.token(former(index), "phone") }
 
     var firstBinds: [Line] { (0..<count).map { .bind(former($0), as: token($0)) } }
     var secondBinds: [Line] { (0..<count).map { .bind(owner($0), as: token($0), version: 2) } }

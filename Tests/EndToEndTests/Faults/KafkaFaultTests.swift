@@ -3,6 +3,7 @@ import Kafka
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker
@@ -199,7 +200,7 @@ import Worker
 
     private static var membersComeAndGo: LocalCluster.Settings {
         var settings = LocalCluster.Settings()
-        settings.sessionMs = Stage.shortSessionMs
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
         return settings
     }
 

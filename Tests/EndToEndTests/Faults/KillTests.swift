@@ -3,6 +3,7 @@ import JSON
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Telemetry
 import Testing
@@ -44,7 +45,7 @@ import Worker
         settings.scenario = Scenario(rules: [
             ScenarioRule(first, .answer(soon)), ScenarioRule(ScenarioRule.Match(), .answer(late)),
         ])
-        settings.sessionMs = Stage.shortSessionMs
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
         let stage = try await Stage(settings)
         do {
             try await play(stage)

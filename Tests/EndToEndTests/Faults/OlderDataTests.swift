@@ -1,5 +1,6 @@
 import LocalServers
 import Processes
+import StageWords
 import Support
 import Testing
 

@@ -3,6 +3,7 @@ import EventLoop
 import Foundation
 import LocalServers
 import Redis
+import StageWords
 import Support
 import Testing
 import Worker

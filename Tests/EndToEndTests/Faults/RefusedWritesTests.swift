@@ -2,6 +2,7 @@ import JSON
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker

@@ -1,5 +1,6 @@
 import JSON
 import LocalServers
+import StageWords
 import Support
 import Testing
 import Worker

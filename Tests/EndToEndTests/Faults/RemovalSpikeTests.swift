@@ -1,6 +1,7 @@
 import JSON
 import LocalServers
 import Simulator
+import StageWords
 import Support
 import Testing
 

@@ -1,5 +1,6 @@
 import Glibc
 import LocalServers
+import StageWords
 import Support
 import Synchronization
 import Testing

@@ -2,6 +2,7 @@ import JSON
 import LocalServers
 import Processes
 import PushCore
+import StageWords
 import Support
 import Testing
 
@@ -199,6 +200,43 @@ extension OneWorld {
             try await stage.redis(["SET c:d3:{im:tr6}mtr6-done f"])
             let done = try await people("tr6", "--msg", "tr6-done")
             #expect(done.code == 1 && done.errors.contains("it has ended"))
+        }
+
+        @Test func theBoxShowsTheTraceAndThePresentSteps() async throws {
+            let stage = try Stage.here
+            let given = token("o4", "phone")
+            try await stage.play(state: [.bind("o4")], events: [.message("o4-1", to: ["o4"])])
+            let found = try await stage.page("/trace?app=im&user=o4&msg=o4-1")
+            #expect(found.status == 200, "\(found.text)")
+            for words in ["message o4-1", "accepted", "status", "A plain message", "DND", "value=\"o4\""] {
+                #expect(found.text.contains(words), "\(words)")
+            }
+            #expect(!found.text.contains(given) && !found.text.contains("<script>"))
+            let unknown = try await stage.page("/trace?app=im&user=o4&msg=o4-none")
+            #expect(unknown.text.contains("no worker has decided it for this user"))
+            let nobody = try await stage.page("/trace?app=im&user=%3Cb%3E")
+            #expect(nobody.status == 200 && nobody.text.contains("no_token") && nobody.text.contains("&lt;b&gt;"))
+            #expect(try await stage.page("/trace?app=none&user=o4").status == 400)
+            #expect(try await stage.page("/trace?app=im").status == 400)
+            #expect(try await stage.page("/trace").status == 200)
+        }
+
+        /// The page and the log tell of a message without its texts and tokens.
+        @Test func theTracePageShowsNoTextAndNoToken() async throws {
+            let stage = try Stage.here
+            let dead = token("o2", "phone", TokenPrefix.gone)
+            let canary = "canary-\(nowMs)"
+            try await stage.play(
+                state: [.bind("o2", as: dead), .bind("o2", "pad")],
+                events: [
+                    .message(
+                        "o2-1", to: ["o2"],
+                        push: #""title":"\#(canary)-title","content":"\#(canary)-content","payload":{"k":"\#(canary)"}"#
+                    )
+                ])
+            let text = try await stage.page("/trace?app=im&user=o2&msg=o2-1").text
+            #expect(text.contains("message o2-1") && !text.contains(canary))
+            #expect(!text.contains(dead) && !text.contains(token("o2", "pad")))
         }
 
         @Test func theMarkLivesAsLongAsTheTraceIsWanted() async throws {

@@ -2,6 +2,7 @@ import JSON
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker
@@ -12,7 +13,7 @@ extension Rows {
         /// Design 5, G3: what APNs did not process is not in flight, and goes with its partition.
         @Test func aMemberThatJoinsWhileAPNsRefusesDoublesNothing() async throws {
             var settings = LocalCluster.Settings()
-            settings.sessionMs = Stage.shortSessionMs
+            settings.sessionMs = LocalCluster.Settings.shortSessionMs
             try await Stage.with(settings) { stage in
                 let crowd = Crowd(name: "joined", count: 400)
                 let first = try await stage.worker

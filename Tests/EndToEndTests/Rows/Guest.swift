@@ -2,6 +2,7 @@ import Dispatch
 import Kafka
 import LocalServers
 import Processes
+import StageWords
 import Support
 import Telemetry
 
@@ -15,7 +16,7 @@ final class Guest: Sendable {
     init(_ stage: Stage, topics: [String]) {
         var client = stage.world.kafka
         client.group = "carillon"
-        client.options["session.timeout.ms"] = String(Stage.shortSessionMs)
+        client.options["session.timeout.ms"] = String(LocalCluster.Settings.shortSessionMs)
         client.options["heartbeat.interval.ms"] = "1000"
         let configuration = client
         // A consumer belongs to one thread.

@@ -3,6 +3,7 @@ import Kafka
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker

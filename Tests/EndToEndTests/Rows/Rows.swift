@@ -1,6 +1,7 @@
 import LocalServers
 import Processes
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker
@@ -47,36 +48,6 @@ extension Stage {
     /// Waits for a time of the clock, where passing time is itself what is tested.
     nonisolated func wait(untilMs time: Int64) async throws {
         try await EndToEndTests.until("it is \(time)") { nowMs >= time }
-    }
-}
-
-extension ScenarioAnswer {
-    static var unavailable: ScenarioAnswer { ScenarioAnswer(503, "ServiceUnavailable") }
-    static var tooMany: ScenarioAnswer { ScenarioAnswer(429, "TooManyRequests") }
-
-    /// After so long: to come back later than a push waits in memory.
-    static func putOff(seconds: Int, afterMs: Int64 = 0) -> ScenarioAnswer {
-        var answer = ScenarioAnswer.tooMany
-        answer.retryAfterSeconds = seconds
-        answer.delayMs = afterMs
-        return answer
-    }
-
-    /// Accepted after so long.
-    static func late(_ delayMs: Int64) -> ScenarioAnswer {
-        var answer = ScenarioAnswer()
-        answer.delayMs = delayMs
-        return answer
-    }
-}
-
-extension LocalCluster.Settings {
-    /// Workers of one shard that come and go: their group waits as short as it may.
-    static var oneShard: LocalCluster.Settings {
-        var settings = LocalCluster.Settings()
-        settings.shards = 1
-        settings.sessionMs = Stage.shortSessionMs
-        return settings
     }
 }
 

@@ -2,6 +2,7 @@ import Crypto
 import JSON
 import LocalServers
 import Simulator
+import StageWords
 import Support
 import Testing
 import Worker
@@ -203,7 +204,7 @@ extension Rows {
         @Test func parkedWorkReturnsAfterARestart() async throws {
             var settings = LocalCluster.Settings()
             settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
+            settings.sessionMs = LocalCluster.Settings.shortSessionMs
             try await Stage.with(settings) { stage in
                 let crowd = Crowd(name: "again", count: 100)
                 try await stage.play(state: crowd.binds)

@@ -1,4 +1,5 @@
 import HTTP2
+import SimulatedFleet
 import SimulatedSystem
 import Simulator
 

@@ -1,7 +1,9 @@
 import EventLoop
 import Kafka
 import KafkaModel
+import SimulatedFleet
 import SimulatedSystem
+import Telemetry
 import Worker
 
 /// One run: a fleet of real workers with modelled servers around them, in one thread and in virtual time.
@@ -42,7 +44,8 @@ public final class World {
         self.kafka = kafka
         kafka.log = { story.tell("Kafka: \($0)") }
         for topic in Configuration.Topics().all { kafka.createTopic(topic.name, partitions: Int(plan.partitions)) }
-        apns = try APNsSeat(system, plan: plan, key: settings.key)
+        apns = try APNsSeat(
+            system, topics: plan.apps.map { "com.example.\($0)" }, key: settings.key)
         traffic = Traffic(plan, system: system, story: story) { topic, key, value in
             let partition = kafka.partition(of: Array(key.utf8), in: topic)
             let record = ModelRecord(key: Array(key.utf8), value: Array(value.utf8))
@@ -91,11 +94,12 @@ public final class World {
         let name = "worker-\(workerNumber)"
         let system = system
         let process = system.makeProcess(name, host: "127.0.1.\(workerNumber % 250 + 1)")
-        let host = ModelHost(
-            name, kafka, steadyNanos: { process.nowNanos }, wallMs: { process.wallMs },
-            makeWake: { Wake(system) })
+        // The world has one thread.
+        nonisolated(unsafe) let story = story
+        let log = Log(level: .debug) { line in story.tell("\(name) says: \(WorkerSeat.text(line))") }
         let worker = try WorkerSeat(
-            process, system: system, configuration: configuration, kafka: host, story: story)
+            process, system: system, configuration: configuration,
+            kafka: ModelHost(process, kafka, system: system), log: log)
         workers.append(worker)
         story.tell("\(name) starts")
     }
@@ -175,18 +179,4 @@ public final class World {
         apns.end()
         system.end()
     }
-}
-
-/// The descriptor of a Kafka client.
-private final class Wake: KafkaModelWake {
-    let descriptor: Int32
-    private let system: SimulatedSystem
-
-    init(_ system: SimulatedSystem) {
-        self.system = system
-        descriptor = system.makeDescriptor()
-    }
-
-    func signal() { system.setReadable(descriptor, true) }
-    func drain() { system.setReadable(descriptor, false) }
 }

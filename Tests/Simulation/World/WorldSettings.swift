@@ -1,31 +1,14 @@
 import Crypto
-import Glibc
+import SimulatedFleet
 import Worker
 
 /// What all worlds of a process share: the provider key and the configuration's files.
 struct WorldSettings {
-    let key: PrivateKey
-    private let keyPath: String
-
-    /// A key for these tests only: signatures, and so all bytes, are the same in each process.
-    private static let keyPEM = """
-        -----BEGIN PRIVATE KEY-----
-        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgB9l98e2aY40Ue/Tu
-        5SQhNKhN+TEgNvqu930lD5o3P6ihRANCAARqu/0dFd0IpFnxp49FUKed5kiBnoM4
-        j9JHW4+18s0bH1lyeUZC35mT+p7r3OZ7ZCJ0vX5KBJycGsXybtI5lyFJ
-        -----END PRIVATE KEY-----
-
-        """
+    private let signing: SimulatedKey
+    var key: PrivateKey { signing.key }
 
     /// - Parameter folder: receives the key's file.
-    init(folder: String) throws {
-        key = try PrivateKey(pem: Array(Self.keyPEM.utf8))
-        keyPath = folder + "/AuthKey_ABC123DEFG.p8"
-        let file = open(keyPath, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-        guard file >= 0 else { throw SimulationFault("cannot write \(keyPath)") }
-        _ = write(file, Self.keyPEM, Self.keyPEM.utf8.count)
-        close(file)
-    }
+    init(folder: String) throws { signing = try SimulatedKey(folder: folder) }
 
     func configuration(_ plan: Plan) throws -> Configuration {
         var text = """
@@ -41,9 +24,12 @@ struct WorldSettings {
                   - id: \(app)
                     topic: com.example.\(app)
                     environment: production
-                    endpoint: https://apns.test
+                    endpoint: \(APNsSeat.endpoint)
                     ca_file: /etc/ssl/certs/ca-certificates.crt
-                    credentials: {key_file: \(keyPath), key_id: ABC123DEFG, team_id: DEF123GHIJ}
+                    credentials:
+                      key_file: \(signing.path)
+                      key_id: \(SimulatedKey.keyID)
+                      team_id: \(SimulatedKey.teamID)
                     profile: nim
 
                 """
@@ -53,11 +39,4 @@ struct WorldSettings {
         case .failure(let problems): throw SimulationFault("\(problems)")
         }
     }
-}
-
-/// A run cannot begin.
-public struct SimulationFault: Error, CustomStringConvertible {
-    public let description: String
-
-    init(_ description: String) { self.description = description }
 }

@@ -1,4 +1,4 @@
-import EventLoop
+package import EventLoop
 import Synchronization
 import Telemetry
 
@@ -13,9 +13,9 @@ import Telemetry
 ///
 /// `@unchecked Sendable`: the pointer never changes, every access to its memory is atomic, and the members have a lock,
 /// which is taken once per batch of awaited cells only.
-final class DeviceOccupancy: @unchecked Sendable {
+package final class DeviceOccupancy: @unchecked Sendable {
     /// A cell's index.
-    typealias Cell = UInt32
+    package typealias Cell = UInt32
 
     /// A shard that is notified of awaited cells that were left.
     private struct Member {
@@ -33,7 +33,7 @@ final class DeviceOccupancy: @unchecked Sendable {
     /// - Parameters:
     /// - bits: the table has 2 to the power of `bits` cells, of four bytes each; 1 ... 24.
     /// - nowNanos: the monotonic clock that all shards share.
-    init(bits: Int = 20, nowNanos: @escaping @Sendable () -> UInt64 = Loop.monotonicNanos) {
+    package init(bits: Int = 20, nowNanos: @escaping @Sendable () -> UInt64 = Loop.monotonicNanos) {
         let bits = min(max(bits, 1), 24)
         count = 1 << bits
         shift = UInt64(64 - bits)
@@ -98,12 +98,12 @@ final class DeviceOccupancy: @unchecked Sendable {
     // MARK: Notification of the next push
 
     /// From now on the shard is notified, on its loop, of awaited cells that were left.
-    func join(shard: Int, loop: Loop, didVacate: @escaping @Sendable ([Cell]) -> Void) {
+    package func join(shard: Int, loop: Loop, didVacate: @escaping @Sendable ([Cell]) -> Void) {
         members.withLock { $0.append(Member(shard: shard, loop: loop, didVacate: didVacate)) }
     }
 
     /// The shard ends and is not notified any more.
-    func part(shard: Int) {
+    package func part(shard: Int) {
         members.withLock { $0.removeAll { $0.shard == shard } }
     }
 

@@ -1,22 +1,25 @@
 import JSON
-import Processes
-import Simulator
-import Support
-import Testing
+package import Simulator
+package import Testing
 
 /// Many users with one phone and one message each, and the count of what became of them.
-struct Crowd: Sendable {
-    let name: String
-    let count: Int
+package struct Crowd: Sendable {
+    package let name: String
+    package let count: Int
 
-    func uid(_ index: Int) -> String { "\(name)-\(index)" }
-    func token(_ index: Int) -> String { EndToEndTests.token(uid(index), "phone") }
+    package init(name: String, count: Int) {
+        self.name = name
+        self.count = count
+    }
 
-    var binds: [Line] { (0..<count).map { .bind(uid($0)) } }
-    var messages: [Line] { (0..<count).map { .message("\(uid($0))-m", to: [uid($0)]) } }
+    package func uid(_ index: Int) -> String { "\(name)-\(index)" }
+    package func token(_ index: Int) -> String { StageWords.token(uid(index), "phone") }
+
+    package var binds: [Line] { (0..<count).map { .bind(uid($0)) } }
+    package var messages: [Line] { (0..<count).map { .message("\(uid($0))-m", to: [uid($0)]) } }
 
     /// Accepted pushes per user.
-    func accepted(_ pushes: [LedgerEntry]) -> [Int] {
+    package func accepted(_ pushes: [LedgerEntry]) -> [Int] {
         var counts: [String: Int] = [:]
         for push in pushes where push.status == 200 { counts[push.token, default: 0] += 1 }
         return (0..<count).map { counts[token($0)] ?? 0 }
@@ -25,7 +28,7 @@ struct Crowd: Sendable {
     /// Everyone was pushed once and has one result that says so, with badge 1.
     /// - Parameter mayBeToldAgain: partitions moved meanwhile, and their next owner tells what it finds accepted, by its mark
     ///   and so without the number.
-    func expectOnceEach(
+    package func expectOnceEach(
         _ seen: Seen, _ what: Comment, mayBeToldAgain: Bool = false, at place: SourceLocation = #_sourceLocation
     ) {
         let accepted = accepted(seen.pushes)
@@ -35,7 +38,8 @@ struct Crowd: Sendable {
     }
 
     /// Of a Redis that lost its last writes: everyone was pushed and has a result, and few were pushed once more.
-    func expectAtMostWhatWasNotCopied(_ seen: Seen, _ what: String, at place: SourceLocation = #_sourceLocation) {
+    package func expectAtMostWhatWasNotCopied(_ seen: Seen, _ what: String, at place: SourceLocation = #_sourceLocation)
+    {
         let accepted = accepted(seen.pushes)
         #expect(accepted.count { $0 == 0 } == 0, "nobody is left out", sourceLocation: place)
         let extra = accepted.reduce(0) { $0 + max(0, $1 - 1) }
@@ -46,7 +50,7 @@ struct Crowd: Sendable {
         print("\(what): \(extra) extra pushes of \(count), \(without) without a badge")
     }
 
-    func expectOneResultEach(
+    package func expectOneResultEach(
         _ seen: Seen, _ what: Comment, mayBeToldAgain: Bool = false, at place: SourceLocation = #_sourceLocation
     ) {
         var outcomes: [String: [String]] = [:]

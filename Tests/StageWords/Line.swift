@@ -3,22 +3,35 @@ import Digits
 import EventLoop
 
 /// A record as a producer writes it: key and JSON text.
-struct Line: Sendable {
-    var key: [UInt8]?
-    var value: [UInt8]?
+package struct Line: Sendable {
+    package var key: [UInt8]?
+    package var value: [UInt8]?
     /// The Kafka time of the record, Unix ms; nil for now.
-    var timestampMs: Int64?
+    package var timestampMs: Int64?
     /// Of an event: what results name.
-    var id = ""
+    package var id: String
 
-    var text: String { String(decoding: value ?? [], as: UTF8.self) }
+    package init(key: [UInt8]?, value: [UInt8]?, timestampMs: Int64? = nil, id: String = "") {
+        self.key = key
+        self.value = value
+        self.timestampMs = timestampMs
+        self.id = id
+    }
+
+    package var text: String { String(decoding: value ?? [], as: UTF8.self) }
 }
 
-/// Now, Unix ms.
-var nowMs: Int64 { Loop.wallMs() }
+/// Now, Unix ms: by the clock of the stage that plays, or else by this machine's.
+package var nowMs: Int64 { StageClock.nowMs?() ?? Loop.wallMs() }
+
+/// The clock of a stage in virtual time.
+package enum StageClock {
+    /// Unix ms.
+    @TaskLocal package static var nowMs: (@Sendable () -> Int64)?
+}
 
 /// A device's token: the same text for the same words, of Apple's length.
-func token(_ uid: String, _ device: String, _ prefix: String = "") -> String {
+package func token(_ uid: String, _ device: String, _ prefix: String = "") -> String {
     let hex = Hex.string(SHA256.hash(Array("\(uid)/\(device)".utf8)))
     return prefix + hex.dropFirst(prefix.count)
 }
@@ -34,7 +47,7 @@ extension Line {
     }
 
     /// A message with `msg_id` id and `event_id` e-id.
-    static func message(
+    package static func message(
         _ id: String, to: [String]?, from: String = "sender", conv: String? = nil, type: String = "p2p",
         seq: Int64? = nil, push: String = #""content":"hello""#, sentMs: Int64? = nil, event: String? = nil,
         _ more: String = ""
@@ -51,7 +64,7 @@ extension Line {
     }
 
     /// A revoke of `target`.
-    static func revoke(
+    package static func revoke(
         _ id: String, of target: String, to: String, conv: String? = nil, badge: String = "decrease",
         push: String = #""content":"recalled""#, sentMs: Int64? = nil, _ more: String = ""
     ) -> Line {
@@ -64,7 +77,7 @@ extension Line {
             """)
     }
 
-    static func activity(_ id: String, to: String, _ la: String, sentMs: Int64? = nil) -> Line {
+    package static func activity(_ id: String, to: String, _ la: String, sentMs: Int64? = nil) -> Line {
         Self.event(
             "live_activity", id, conv: "a-\(to)", sentMs: sentMs,
             """
@@ -73,13 +86,13 @@ extension Line {
     }
 
     /// A record about a Live Activity that names no recipients.
-    static func activityForAll(_ id: String, _ la: String, sentMs: Int64? = nil) -> Line {
+    package static func activityForAll(_ id: String, _ la: String, sentMs: Int64? = nil) -> Line {
         Self.event("live_activity", id, conv: "a-\(id)", sentMs: sentMs, ",\"la\":{\(la)}")
     }
 
     // MARK: - User state
 
-    static func state(_ kind: String, _ uid: String, sentMs: Int64? = nil, _ rest: String) -> Line {
+    package static func state(_ kind: String, _ uid: String, sentMs: Int64? = nil, _ rest: String) -> Line {
         let text = """
             {"v":1,"kind":"\(kind)","app":"im","event_id":"s-\(uid)-\(kind)","sent_ms":\(sentMs ?? nowMs),\
             "uid":"\(uid)",\(rest)}
@@ -88,7 +101,7 @@ extension Line {
     }
 
     /// A token for a device of the user; `as`: another token than the usual one.
-    static func bind(
+    package static func bind(
         _ uid: String, _ device: String = "phone", type: String = "alert", as hex: String? = nil, version: Int = 1,
         sentMs: Int64? = nil, _ more: String = ""
     ) -> Line {
@@ -100,38 +113,20 @@ extension Line {
             """)
     }
 
-    static func usualToken(_ uid: String, _ device: String, _ type: String) -> String {
+    package static func usualToken(_ uid: String, _ device: String, _ type: String) -> String {
         token(uid, type == "alert" ? device : "\(device)/\(type)")
     }
 
-    static func read(_ uid: String, conv: String? = nil, _ upTo: String) -> Line {
+    package static func read(_ uid: String, conv: String? = nil, _ upTo: String) -> Line {
         state("read", uid, "\"conv_id\":\"\(conv ?? "c-\(uid)")\",\(upTo)")
     }
 
-    static func report(_ uid: String, _ value: Int, clientMs: Int64) -> Line {
+    package static func report(_ uid: String, _ value: Int, clientMs: Int64) -> Line {
         state("badge_report", uid, "\"device\":\"phone\",\"value\":\(value),\"client_ms\":\(clientMs)")
     }
 
-    static func ack(_ uid: String, _ device: String, _ messages: [String]) -> Line {
+    package static func ack(_ uid: String, _ device: String, _ messages: [String]) -> Line {
         let list = messages.map { "\"\($0)\"" }.joined(separator: ",")
         return state("ack", uid, "\"device\":\"\(device)\",\"conn_epoch\":1,\"msg_ids\":[\(list)]")
     }
-}
-
-/// The Redis commands by which a gateway tells of a connection.
-enum Gateway {
-    static func lease(_ gateway: String, epoch: Int = 1) -> String { "SET gw:{\(gateway)} \(epoch) EX 3600" }
-
-    static func presence(
-        _ uid: String, _ device: String, state: String = "fg", platform: String = "ios", gateway: String,
-        activeConversation: String = "-", flags: String = "-", since: Int64? = nil
-    ) -> String {
-        let fields = [
-            state, platform, gateway, "1", "1", String(nowMs), since.map { String($0) } ?? "-", activeConversation,
-            flags,
-        ]
-        return "HSET p:{im:\(uid)} \(device) \(fields.joined(separator: ","))"
-    }
-
-    static func off(_ uid: String, _ device: String) -> String { "HDEL p:{im:\(uid)} \(device)" }
 }

@@ -1,22 +1,23 @@
-import JSON
-import LocalServers
-import Simulator
-import Support
+package import JSON
+package import LocalServers
+package import Simulator
 
 /// Everything that came out so far: the output topics and the simulator's ledger.
-struct Seen: Sendable {
+package struct Seen: Sendable {
     /// Final ones.
-    var results: [JSONTree] = []
+    package var results: [JSONTree] = []
     /// Results of what was put off, which are not final.
-    var parked: [JSONTree] = []
-    var deliveries: [JSONTree] = []
-    var feedback: [JSONTree] = []
-    var sms: [JSONTree] = []
-    var letters: [LocalCluster.Record] = []
-    var pushes: [LedgerEntry] = []
+    package var parked: [JSONTree] = []
+    package var deliveries: [JSONTree] = []
+    package var feedback: [JSONTree] = []
+    package var sms: [JSONTree] = []
+    package var letters: [LocalCluster.Record] = []
+    package var pushes: [LedgerEntry] = []
+
+    package init() {}
 
     /// Results of a message, as `uid/device verdict reason badge`, sorted.
-    func outcomes(of message: String) -> [String] {
+    package func outcomes(of message: String) -> [String] {
         results.filter { $0["msg_id"]?.string == message || $0["event_id"]?.string == message }.map { result in
             let device = result["device"]?.string.map { "/" + $0 } ?? ""
             let badge = result["badge"]?.int.map { " \($0)" } ?? ""
@@ -25,41 +26,41 @@ struct Seen: Sendable {
         }.sorted()
     }
 
-    func result(of message: String) -> JSONTree? { results.first { $0["msg_id"]?.string == message } }
+    package func result(of message: String) -> JSONTree? { results.first { $0["msg_id"]?.string == message } }
 
     /// Pushes to a token that APNs accepted.
-    func accepted(_ token: String) -> [LedgerEntry] { pushes.filter { $0.token == token && $0.status == 200 } }
+    package func accepted(_ token: String) -> [LedgerEntry] { pushes.filter { $0.token == token && $0.status == 200 } }
 
-    func pushes(to token: String) -> [LedgerEntry] { pushes.filter { $0.token == token } }
+    package func pushes(to token: String) -> [LedgerEntry] { pushes.filter { $0.token == token } }
 
     /// The push that a message's result tells of.
-    func push(of message: String) -> LedgerEntry? {
+    package func push(of message: String) -> LedgerEntry? {
         guard let id = result(of: message)?["apns_id"]?.string else { return nil }
         return pushes.first { $0.apnsID == id }
     }
 
     /// By the results of these messages, the ids of the user's pushes; nil: there is no result, or it names no push.
-    func pushIDs(of messages: [String], to uid: String) -> [String?] {
+    package func pushIDs(of messages: [String], to uid: String) -> [String?] {
         messages.map { message in
             results.first { $0["msg_id"]?.string == message && $0["uid"]?.string == uid }?["apns_id"]?.string
         }
     }
 
-    func payload(of message: String) throws -> JSONTree? {
+    package func payload(of message: String) throws -> JSONTree? {
         try push(of: message).map { try JSONTree(parsing: $0.payload) }
     }
 
     /// Everyone that a message was delivered to by connection.
-    func targets(of message: String) -> [JSONTree] {
+    package func targets(of message: String) -> [JSONTree] {
         deliveries.filter { $0["event"]?["msg_id"]?.string == message }.flatMap { $0["to"]?.array ?? [] }
     }
 
-    func letter(with text: String) -> LocalCluster.Record? {
+    package func letter(with text: String) -> LocalCluster.Record? {
         letters.first { String(decoding: $0.value ?? [], as: UTF8.self).contains(text) }
     }
 
     /// Accepted pushes of one apns-id beyond the first.
-    var doubled: [String: Int] {
+    package var doubled: [String: Int] {
         var counts: [String: Int] = [:]
         for push in pushes where push.status == 200 { counts[push.apnsID, default: 0] += 1 }
         return counts.filter { $0.value > 1 }
@@ -67,5 +68,5 @@ struct Seen: Sendable {
 }
 
 extension LedgerEntry {
-    var json: JSONTree { (try? JSONTree(parsing: payload)) ?? .null }
+    package var json: JSONTree { (try? JSONTree(parsing: payload)) ?? .null }
 }

@@ -1,0 +1,137 @@
+import JSON
+import Simulator
+import Testing
+import VirtualStage
+
+/// Tokens that move, die or are refused.
+@Suite(.onStage(scenario: TokenPrefix.scenario)) struct TokenTests {
+    @Test func aTokenThatMovedIsNeverPushedForItsFormerOwner() throws {
+        let stage = try Stage.here
+        let shared = token("t1", "shared")
+        let seen = try stage.play(
+            state: [
+                .bind("t1", as: shared, version: 1),
+                .bind("t2", "phone2", as: shared, version: 2),
+            ],
+            events: [.message("t1-1", to: ["t1"]), .message("t2-1", to: ["t2"])])
+        #expect(seen.outcomes(of: "t1-1") == ["t1 suppressed no_token"])
+        #expect(seen.outcomes(of: "t2-1") == ["t2/phone2 accepted ok 1"])
+        #expect(seen.pushes(to: shared).count == 1)
+    }
+
+    /// Events and moves at once, again and again: whoever is pushed owned the token a moment before.
+    @Test func movesAndEventsSideBySideLeaveOneOutcomePerEvent() throws {
+        let stage = try Stage.here
+        let shared = token("t3", "shared")
+        try stage.play(state: [.bind("t3", as: shared, version: 1)])
+        for version in 2..<12 {
+            let owner = version % 2 == 0 ? "t4" : "t3"
+            try stage.writeEvents([
+                .message("t3-\(version)", to: ["t3"], conv: "c-t3"),
+                .message("t4-\(version)", to: ["t4"], conv: "c-t4"),
+            ])
+            try stage.writeState([.bind(owner, as: shared, version: version)])
+        }
+        try stage.settle()
+        // Everything is bound to t3 by now: what comes later goes nowhere else.
+        let seen = try stage.play(events: [.message("t3-z", to: ["t3"]), .message("t4-z", to: ["t4"])])
+        #expect(seen.outcomes(of: "t4-z") == ["t4 suppressed no_token"])
+        #expect(seen.outcomes(of: "t3-z").first?.hasPrefix("t3/phone accepted ok") ?? false)
+        for version in 2..<12 {
+            for user in ["t3", "t4"] {
+                let outcomes = seen.outcomes(of: "\(user)-\(version)")
+                #expect(outcomes.count == 1, "one outcome of \(user)-\(version)")
+                let isKnown = outcomes.allSatisfy {
+                    $0.contains("accepted ok") || $0.contains("no_token") || $0.contains("token_moved")
+                }
+                #expect(isKnown, "\(outcomes)")
+            }
+        }
+    }
+
+    /// The second push waits behind a slow one; meanwhile the phone changes hands, or the message is read.
+    @Test func aPushThatWaitedIsLookedAtAgain() throws {
+        let stage = try Stage.here
+        let moved = token("t12", "shared", TokenPrefix.slow)
+        let still = token("t14", "phone", TokenPrefix.slow)
+        try stage.play(state: [.bind("t12", as: moved, version: 1), .bind("t14", as: still)])
+        try stage.writeEvents([
+            .message("t12-1", to: ["t12"]), .message("t12-2", to: ["t12"]),
+            .message("t14-1", to: ["t14"], seq: 1), .message("t14-2", to: ["t14"], seq: 2),
+            .message("t14-3", to: ["t14"], seq: 3),
+        ])
+        try until("both first pushes are out and the rest waits") {
+            try stage.page("/metrics").text.contains("carillon_device_lane_waiting 3")
+        }
+        try stage.play(state: [
+            .bind("t13", as: moved, version: 2), .read("t14", #""up_to_seq":2"#),
+        ])
+        let seen = try stage.look()
+        #expect(seen.outcomes(of: "t12-2") == ["t12/phone suppressed token_moved"])
+        #expect(seen.pushes(to: moved).count == 1)
+        #expect(seen.outcomes(of: "t14-2") == ["t14/phone suppressed already_read"])
+        #expect(seen.outcomes(of: "t14-3") == ["t14/phone accepted ok 1"], "the number of the moment it is sent")
+    }
+
+    @Test func anUnboundTokenIsNotPushedAndAnOlderUnbindChangesNothing() throws {
+        let stage = try Stage.here
+        func unbind(_ uid: String, _ version: Int) -> Line {
+            .state(
+                "unbind", uid,
+                #""token":{"device":"phone","token":"\#(token(uid, "phone"))","bind_ver":\#(version)}"#)
+        }
+        let seen = try stage.play(
+            state: [.bind("t5", version: 3), unbind("t5", 3), .bind("t6", version: 3), unbind("t6", 2)],
+            events: [.message("t5-1", to: ["t5"]), .message("t6-1", to: ["t6"])])
+        #expect(seen.outcomes(of: "t5-1") == ["t5 suppressed no_token"])
+        #expect(seen.outcomes(of: "t6-1") == ["t6/phone accepted ok 1"])
+    }
+
+    @Test func aReboundDeviceIsPushedByItsNewTokenOnly() throws {
+        let new = token("t7", "new")
+        let seen = try Stage.here.play(
+            state: [.bind("t7"), .bind("t7", as: new, version: 2)], events: [.message("t7-1", to: ["t7"])])
+        #expect(seen.outcomes(of: "t7-1") == ["t7/phone accepted ok 1"])
+        #expect(seen.push(of: "t7-1")?.token == new)
+    }
+
+    @Test func aRefusalOlderThanTheBindKeepsTheToken() throws {
+        let old = token("t8", "phone", TokenPrefix.goneLongAgo)
+        let seen = try Stage.here.play(
+            state: [.bind("t8", as: old)], events: [.message("t8-1", to: ["t8"]), .message("t8-2", to: ["t8"])])
+        for message in ["t8-1", "t8-2"] {
+            #expect(seen.outcomes(of: message).first?.hasPrefix("t8/phone rejected Unregistered") ?? false)
+        }
+        #expect(!seen.feedback.contains { $0["token"]?.string == old })
+    }
+
+    @Test func aDeadTokenIsRemovedAndReported() throws {
+        let stage = try Stage.here
+        let cases = [
+            ("t9", TokenPrefix.gone, "ExpiredToken", 410), ("t10", TokenPrefix.badToken, "BadDeviceToken", 400),
+        ]
+        for (user, prefix, cause, status) in cases {
+            let dead = token(user, "phone", prefix)
+            let bound = nowMs - 60_000
+            try stage.play(
+                state: [.bind(user, as: dead, sentMs: bound)],
+                events: [.message("\(user)-1", to: [user], push: #""content":"x","sms":true"#)])
+            let seen = try stage.play(events: [.message("\(user)-2", to: [user])])
+            let result = try #require(seen.result(of: "\(user)-1"))
+            #expect(result["verdict"]?.string == "rejected" && result["reason"]?.string == cause)
+            #expect(result["status"]?.int == Int64(status))
+            #expect(seen.outcomes(of: "\(user)-2") == ["\(user) suppressed no_token"])
+            let reports = seen.feedback.filter { $0["token"]?.string == dead }
+            #expect(reports.count == 1)
+            #expect(
+                reports.first?.members?.map(\.key) == [
+                    "v", "app", "uid", "device", "token", "env", "topic", "cause", "bound_ms", "at_ms",
+                ])
+            #expect(reports.first?["cause"]?.string == cause && reports.first?["bound_ms"]?.int == bound)
+            #expect(
+                seen.sms.filter { $0["msg_id"]?.string == "\(user)-1" }.map { $0["reason"]?.string } == [
+                    "all_failed"
+                ])
+        }
+    }
+}

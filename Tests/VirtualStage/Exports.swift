@@ -1,0 +1,4 @@
+// What a test on the stage speaks of.
+@_exported public import LocalServers
+@_exported public import Processes
+@_exported public import StageWords

@@ -1,0 +1,57 @@
+import EventLoop
+import Processes
+package import SimulatedFleet
+import SimulatedSystem
+import Telemetry
+package import Worker
+
+/// A worker on a stage: its shards, and the operator's pages.
+package final class StageWorker {
+    package let seat: WorkerSeat
+    private let loop: Loop
+    private var view: ProcessView?
+    private var process: SimulatedProcess { seat.process }
+
+    init(_ seat: WorkerSeat, _ configuration: Configuration, log: Log) throws {
+        self.seat = seat
+        loop = try seat.process.makeLoop("operator")
+        seat.didEnd = { [unowned self] in close() }
+        var fault: StartFault?
+        process.run(on: loop) {
+            let view = ProcessView(loop: loop, configuration: configuration, log: log, registry: seat.registry)
+            do throws(StartFault) {
+                try view.open(configuration.http, oldestTurn: { 0 })
+                self.view = view
+            } catch {
+                fault = error
+            }
+        }
+        if let fault { throw fault }
+    }
+
+    private func close() {
+        guard !process.isDead else { return view = nil }
+        process.run(on: loop) { view = nil }
+    }
+
+    package var isRunning: Bool { !process.isDead }
+
+    /// The present state; the pages show it too.
+    @discardableResult
+    package func status() -> ProcessSnapshot {
+        let statuses = seat.status
+        process.run(on: loop) { view?.show(statuses) }
+        return view?.snapshot ?? ProcessSnapshot()
+    }
+
+    var port: UInt16 { view?.port ?? 0 }
+
+    func beginDraining() { process.run(on: loop) { view?.beginDraining() } }
+
+    /// The sum of a metric's series with a label.
+    package func metric(_ name: String, _ label: String = "") -> Double {
+        MetricsText(String(decoding: seat.registry.exposition(of: [name]), as: UTF8.self)).sum(name, label)
+    }
+
+    package func assignedPartitions() -> Int { status().shards.reduce(0) { $0 + $1.assignedPartitions } }
+}
