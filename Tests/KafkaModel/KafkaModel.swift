@@ -24,6 +24,8 @@ package final class KafkaModel {
     private var producers: [WeakClient<ModelProducer>] = []
     /// One line per step of the brokers, for the log of a seed; nil drops them.
     package var log: ((String) -> Void)?
+    /// Receives each offset that a member's commit stored.
+    package var didCommit: ((_ topic: String, _ partition: Int32, _ offset: Int64) -> Void)?
 
     /// - Parameters:
     ///   - nowNanos: the world's time.

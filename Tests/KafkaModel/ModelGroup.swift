@@ -274,6 +274,7 @@ final class ModelGroup {
             if let refusal { return refusal }
             if item.metadata.count > model.settings.metadataMax { return .metadataTooLarge }
             offsets[item.place] = (item.offset, item.metadata)
+            model.didCommit?(item.place.topic, item.place.partition, item.offset)
             return nil
         }
     }

@@ -117,6 +117,7 @@ final class LoopSeat {
     func run(_ body: () -> Void) {
         guard !process.isDead else { return }
         isInTurn = true
+        system.turnBegins()
         let isBusy = loop.runTurn(nowNanos: process.nowNanos, wallMs: process.wallMs, body)
         isInTurn = false
         system.note(turnOf: loop.name)

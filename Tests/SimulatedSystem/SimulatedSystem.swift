@@ -11,6 +11,9 @@ package final class SimulatedSystem: VirtualSystem {
     /// A hash of all turns and bytes so far: equal for equal runs.
     package private(set) var fingerprint: UInt64 = 0xcbf2_9ce4_8422_2325
     package private(set) var turns = 0
+    /// Receives each turn of a loop with the bytes that it wrote to links.
+    package var didTurn: ((_ name: String, _ bytes: Int) -> Void)?
+    private var turnBytes = 0
     /// A part of the world with events of its own: when the next is due, and what runs those that are.
     package var part: (nextNanos: () -> UInt64?, run: (UInt64) -> Void)?
     private var events = EventHeap()
@@ -91,13 +94,17 @@ package final class SimulatedSystem: VirtualSystem {
 
     // MARK: The fingerprint
 
+    func turnBegins() { turnBytes = 0 }
+
     func note(turnOf name: String) {
         turns += 1
+        didTurn?(name, turnBytes)
         mix(nowNanos)
         for byte in name.utf8 { mix(UInt64(byte)) }
     }
 
     func note(_ bytes: UnsafeRawBufferPointer) {
+        turnBytes += bytes.count
         var hash = fingerprint
         for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         fingerprint = hash

@@ -2,7 +2,7 @@
 struct Judge {
     let sent: [Sent]
     let states: [StateSent]
-    let people: [Person]
+    let apps: [AppSettings]
     let observed: Observed
     /// Faults of the run that may repeat a record or a push.
     var mayRepeat = false
@@ -10,18 +10,61 @@ struct Judge {
     var mayReorder = false
     /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.
     var slackNanos: UInt64 = 1_500_000_000
+    /// The wall clock of the world, and how far that of a worker may be from it.
+    var clock = Steps.Clock(originMs: 0, slackMs: 50)
     private(set) var violations: [Violation] = []
-    private let outcomes: [String: [Observed.Outcome]]
-    private let pushes: [String: [Observed.Push]]
+    let outcomes: [String: [Observed.Outcome]]
+    /// Requests by their `apns-id`.
+    let pushes: [String: [Observed.Push]]
+    /// By app and message id.
+    let events: [String: Sent]
+    /// By app and user.
+    let histories: [String: History]
+    /// By app, group and user.
+    let levels: [String: Int]
+    /// Binds and unbinds by token, in the order of their versions.
+    let tokens: [String: [StateSent]]
+    /// By event id.
+    let deliveries: [String: [Observed.Delivery]]
+    /// Revokes by app and target.
+    let revokes: [String: Sent]
     private static let mostViolations = 20
 
-    init(sent: [Sent], states: [StateSent], people: [Person], observed: Observed) {
-        self.sent = sent
-        self.states = states
-        self.people = people
+    init(_ traffic: Sources, observed: Observed) {
+        sent = traffic.sent
+        states = traffic.states
+        apps = traffic.apps
         self.observed = observed
         outcomes = Dictionary(grouping: observed.outcomes) { $0.eventID }
         pushes = Dictionary(grouping: observed.pushes) { $0.pid }
+        events = Dictionary(sent.map { ("\($0.app) \($0.messageID)", $0) }, uniquingKeysWith: { first, _ in first })
+        revokes = Dictionary(
+            sent.filter { $0.kind == .revoke }.map { ("\($0.app) \($0.target ?? "")", $0) },
+            uniquingKeysWith: { first, _ in first })
+        deliveries = Dictionary(grouping: observed.deliveries) { $0.eventID }
+        tokens = Dictionary(grouping: states.filter { $0.token != nil }) { $0.token ?? "" }
+        let moves = Dictionary(grouping: traffic.moves) { "\($0.app) \($0.uid)" }
+        var histories: [String: History] = [:]
+        for (key, states) in Dictionary(grouping: states, by: { "\($0.app) \($0.uid)" }) {
+            histories[key] = History(states: states, moves: moves[key] ?? [], observed: observed)
+            histories[key]?.movesEndNanos = traffic.movesEndNanos
+        }
+        self.histories = histories
+        var levels: [String: Int] = [:]
+        for group in traffic.groups {
+            for member in group.levels { levels["\(group.app) \(group.id) \(member.uid)"] = member.level }
+        }
+        self.levels = levels
+    }
+
+    /// What the world did.
+    struct Sources {
+        var sent: [Sent] = []
+        var states: [StateSent] = []
+        var apps: [AppSettings] = []
+        var groups: [Traffic.Group] = []
+        var moves: [Move] = []
+        var movesEndNanos: UInt64 = .max
     }
 
     mutating func run() -> [Violation] {
@@ -29,175 +72,63 @@ struct Judge {
         checkDuplicates()
         checkTokens()
         checkTaken()
+        checkPushes()
+        checkDeliveries()
         checkBadges()
         if !mayReorder { checkOrder() }
         for letter in observed.deadLetters { found("no dead letter", letter, "") }
         return violations
     }
 
-    private mutating func found(_ rule: String, _ text: String, _ message: String) {
+    mutating func found(_ rule: String, _ text: String, _ message: String) {
         guard violations.count < Self.mostViolations else { return }
         violations.append(Violation(rule: rule, text: text, message: message))
     }
 
-    // MARK: Outcomes
+    // MARK: Facts
 
-    private mutating func checkOutcomes(of event: Sent) {
-        let all = outcomes[event.eventID] ?? []
-        for outcome in all where !outcome.uid.isEmpty && !event.recipients.contains(outcome.uid) {
-            found("results only of recipients", "\(event.eventID) has an outcome of \(outcome.uid)", event.messageID)
-        }
-        for uid in event.recipients {
-            let own = all.filter { $0.uid == uid && $0.isFinal }
-            checkOutcomes(own, of: event, uid)
-        }
+    func app(_ id: String) -> AppSettings { apps.first { $0.id == id } ?? AppSettings(id: id) }
+
+    func event(of push: Observed.Push) -> Sent? { push.messageID.flatMap { events["\(push.app) \($0)"] } }
+
+    func history(_ app: String, _ uid: String) -> History {
+        histories["\(app) \(uid)"] ?? History(states: [], moves: [], observed: observed)
     }
 
-    private mutating func checkOutcomes(_ own: [Observed.Outcome], of event: Sent, _ uid: String) {
-        guard !own.isEmpty else {
-            return found("one final outcome", "\(event.eventID) has none for \(uid)", event.messageID)
-        }
-        let withoutDevice = own.filter { $0.device.isEmpty }
-        if !withoutDevice.isEmpty, withoutDevice.count < own.count {
-            found(
-                "a verdict with devices or one without",
-                "\(event.eventID) of \(uid): \(own.map(\.text).joined(separator: "; "))", event.messageID)
-        }
-        for (device, records) in Dictionary(grouping: own, by: \.device).sorted(by: { $0.key < $1.key }) {
-            let texts = Set(records.map(\.text))
-            if texts.count > 1, !mayRepeat || Set(records.map(\.pid)).count > 1 && records.count > 2 {
-                found(
-                    "one final outcome",
-                    "\(event.eventID) of \(uid) \(device): \(texts.sorted().joined(separator: "; "))",
-                    event.messageID)
-            } else if records.count > 1, !mayRepeat {
-                found(
-                    "one final outcome", "\(event.eventID) of \(uid) \(device) is recorded \(records.count) times",
-                    event.messageID)
-            }
-        }
-        guard withoutDevice.isEmpty else { return }
-        for device in steadyDevices(of: uid, event) where !own.contains(where: { $0.device == device }) {
-            found("one final outcome", "\(event.eventID) has none for \(uid)'s device \(device)", event.messageID)
-        }
-    }
-
-    /// The devices that had their token from before the event until the end.
-    private func steadyDevices(of uid: String, _ event: Sent) -> [String] {
-        people.first { $0.app == event.app && $0.uid == uid }?.devices.filter { device in
-            states.contains { state in
-                guard case .bind(device.name, device.token) = state.kind, state.uid == uid, state.app == event.app
-                else { return false }
-                return (observed.applied[state.eventID] ?? .max) < event.atNanos
-            }
-        }.map(\.name) ?? []
-    }
-
-    // MARK: Pushes
-
-    private mutating func checkDuplicates() {
-        for (pid, requests) in pushes.sorted(by: { $0.key < $1.key }) {
-            let accepted = requests.filter { $0.status == 200 }
-            guard accepted.count > 1, !mayRepeat else { continue }
-            found(
-                "no push twice", "APNs accepted \(pid) \(accepted.count) times", accepted.first?.messageID ?? "")
-        }
-    }
-
-    /// Nobody gets what is for another user: a token that moved, once that is applied.
-    private mutating func checkTokens() {
-        let events = Dictionary(sent.map { ("\($0.app) \($0.messageID)", $0) }, uniquingKeysWith: { first, _ in first })
-        for push in observed.pushes {
-            guard let message = push.messageID, let event = events["\(push.app) \(message)"] else { continue }
-            guard let owner = owner(of: push.token, appliedBefore: event.atNanos, at: push.atNanos) else { continue }
-            if !event.recipients.contains(owner) {
-                found("no push to another user", "\(message) went to a token of \(owner)", message)
-            }
-        }
-    }
-
-    /// No push leaves after its message was read or revoked, once that is applied and recorded.
-    private mutating func checkTaken() {
-        let events = Dictionary(sent.map { ("\($0.app) \($0.messageID)", $0) }, uniquingKeysWith: { first, _ in first })
-        let revokes = Dictionary(
-            sent.filter { $0.kind == .revoke }.map { ("\($0.app) \($0.target ?? "")", $0) },
-            uniquingKeysWith: { first, _ in first })
-        for push in observed.pushes {
-            guard let message = push.messageID, let event = events["\(push.app) \(message)"], event.kind == .message,
-                let uid = owner(of: push.token, appliedBefore: event.atNanos, at: push.atNanos)
-            else { continue }
-            let before = push.atNanos > slackNanos ? push.atNanos - slackNanos : 0
-            if let revoke = revokes["\(push.app) \(message)"],
-                (outcomes[revoke.eventID] ?? []).contains(where: { $0.uid == uid && $0.isFinal && $0.atNanos < before })
-            {
-                found("no push after its revoke", "\(message) left for \(uid) after \(revoke.messageID) ended", message)
-            }
-            let isRead = states.contains { state in
-                guard case .read(event.conversation, let upTo) = state.kind, state.uid == uid, state.app == event.app
-                else { return false }
-                return upTo >= event.seq && (observed.applied[state.eventID] ?? .max) < before
-            }
-            if isRead { found("no push after its read", "\(message) left for \(uid) though it was read", message) }
-        }
+    /// The steps for a recipient between the event and that time.
+    func steps(_ event: Sent, _ uid: String, until nanos: UInt64) -> Steps {
+        let revoke = revokes["\(event.app) \(event.messageID)"]
+        return Steps(
+            event, uid, app: app(event.app), groupLevel: levels["\(event.app) \(event.conversation) \(uid)"] ?? 0,
+            history: history(event.app, uid),
+            revokes: revoke.map { [Steps.StepTime(writtenNanos: $0.atNanos)] } ?? [], from: event.atNanos, to: nanos,
+            clock: clock)
     }
 
     /// The user of a token, if its last bind was applied before the event and none followed until the push.
-    private func owner(of token: String, appliedBefore nanos: UInt64, at pushNanos: UInt64) -> String? {
-        let binds = states.filter { if case .bind(_, token) = $0.kind { true } else { false } }
-        guard let last = binds.last(where: { $0.atNanos <= pushNanos }) else { return nil }
-        return (observed.applied[last.eventID] ?? .max) < nanos ? last.uid : nil
+    func owner(of token: String, appliedBefore nanos: UInt64, at pushNanos: UInt64) -> String? {
+        guard let last = lastBind(of: token, at: pushNanos), observed.applied(last) < nanos else { return nil }
+        return last.uid
     }
 
-    /// The pushes of a conversation reach a device in the order of its messages.
-    private mutating func checkOrder() {
-        var newest: [String: Sent] = [:]
-        let events = Dictionary(sent.map { ("\($0.app) \($0.messageID)", $0) }, uniquingKeysWith: { first, _ in first })
-        var seen: Set<String> = []
-        for push in observed.pushes where push.status == 200 {
-            guard let message = push.messageID, let event = events["\(push.app) \(message)"],
-                seen.insert(push.pid).inserted
-            else { continue }
-            let key = "\(push.token) \(event.conversation)"
-            if let before = newest[key], before.seq > event.seq {
-                found("the order of a conversation", "\(message) came after \(before.messageID)", message)
-            }
-            newest[key] = event
-        }
+    /// Nil: it was unbound.
+    private func lastBind(of token: String, at nanos: UInt64) -> StateSent? {
+        let last = tokens[token]?.last { $0.atNanos <= nanos }
+        return last?.tokenType == nil ? nil : last
     }
 
-    // MARK: Badges
-
-    /// The last message to a user shows the number of all that is unread, and itself.
-    private mutating func checkBadges() {
-        for event in sent where event.kind == .probe {
-            guard let uid = event.recipients.first else { continue }
-            let unread = unread(of: uid, event.app)
-            for outcome in outcomes[event.eventID] ?? [] where outcome.verdict == "accepted" {
-                if outcome.badge != unread + 1 {
-                    found(
-                        "the badge",
-                        "\(uid)'s last push has \(outcome.badge.map(String.init) ?? "none"), not \(unread + 1)",
-                        event.messageID)
-                }
+    /// The devices whose token of the event's type was bound from before the event until the end.
+    func steadyDevices(of uid: String, _ event: Sent) -> Set<String> {
+        var newest: [String: StateSent] = [:]
+        for state in history(event.app, uid).states {
+            if case .bind(let device, _, event.tokenType) = state.kind, event.tokenType != .activity {
+                newest[device] = state
             }
         }
-    }
-
-    private func unread(of uid: String, _ app: String) -> Int64 {
-        var count: Int64 = 0
-        let revoked = Set(sent.filter { $0.kind == .revoke && $0.app == app }.compactMap(\.target))
-        for event in sent where event.app == app && event.kind == .message && event.recipients.contains(uid) {
-            if revoked.contains(event.messageID) { continue }
-            // What denied the alert says whether it was counted.
-            let reasons = Set((outcomes[event.eventID] ?? []).filter { $0.uid == uid && $0.isFinal }.map(\.reason))
-            if reasons.contains("conv_muted") || reasons.contains("already_read") { continue }
-            let isRead = states.contains { state in
-                guard case .read(event.conversation, let upTo) = state.kind, state.uid == uid, state.app == app
-                else { return false }
-                return upTo >= event.seq
-            }
-            if !isRead { count += 1 }
-        }
-        return count
+        return Set(
+            newest.filter { _, bind in
+                observed.applied(bind) < event.atNanos
+                    && lastBind(of: bind.token ?? "", at: .max)?.eventID == bind.eventID
+            }.keys)
     }
 }

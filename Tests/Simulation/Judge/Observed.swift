@@ -11,8 +11,10 @@ struct Observed {
         var reason: String
         var pid: String
         var badge: Int64?
+        /// Of a push that carries a badge alone: its event is the read or revoke that lowered the number.
+        var isOfBadge = false
 
-        var isFinal: Bool { verdict != "parked" }
+        var isFinal: Bool { verdict != "parked" && !isOfBadge }
         /// Without the time.
         var text: String { "\(device.isEmpty ? "no device" : device): \(verdict) \(reason) \(pid)" }
     }
@@ -25,18 +27,57 @@ struct Observed {
         var status: Int?
         /// APNs sent the answer.
         var isAnswered: Bool
-        var badge: Int64?
-        var messageID: String?
-        var isAlert: Bool
         var app: String
+        /// Nil: a digest or a badge.
+        var messageID: String?
+        var type = "alert"
+        var priority: Int64?
+        var expiration: Int64?
+        var badge: Int64?
+        var title: String?
+        /// Nil: no alert.
+        var body: String?
+        var isMutable = false
+        /// The names in `aps`, in order.
+        var names: [String] = []
+    }
+
+    /// A target of a record of `im.deliveries`.
+    struct Delivery {
+        var atNanos: UInt64
+        var app: String
+        var eventID: String
+        var uid: String
+        var device: String
+        var alerts: Bool
+        var isPushed: Bool
+        var wantsAck: Bool
+    }
+
+    /// A record of `push.state-results`.
+    struct StateResult {
+        var atNanos: UInt64
+        var outcome: String
+    }
+
+    /// A record by which the work of an event, or a part of it, was handed on.
+    struct HandOn {
+        var atNanos: UInt64
+        var eventID: String
+        /// `app` and `uid`, or `app` and the conversation.
+        var key: String
     }
 
     var outcomes: [Outcome] = []
     var pushes: [Push] = []
-    /// When the outcome of a user-state record was recorded, by its event id.
-    var applied: [String: UInt64] = [:]
+    var deliveries: [Delivery] = []
+    /// The first result of each user-state record, by its event id.
+    var results: [String: StateResult] = [:]
+    var handedOn: [HandOn] = []
     var deadLetters: [String] = []
-    var deliveries = 0
+
+    /// When a user-state record was applied; `.max`: not yet.
+    func applied(_ state: StateSent) -> UInt64 { results[state.eventID]?.atNanos ?? .max }
 }
 
 /// What a judge found.

@@ -9,6 +9,10 @@ final class Gateways {
     private let command: ([String]) -> Void
     private var random: SmallRandom
     private var isOver = false
+    /// What they wrote, for the judge.
+    private(set) var moves: [Move] = []
+    /// When they removed all connections.
+    private(set) var endNanos: UInt64 = .max
     private static let second: UInt64 = 1_000_000_000
     private static let names = ["gw-1", "gw-2"]
 
@@ -37,6 +41,7 @@ final class Gateways {
     /// All devices are suspended from now on.
     func end() {
         isOver = true
+        endNanos = system.nowNanos
         for person in traffic.people { command(["DEL", "p:{\(person.tag)}"]) }
     }
 
@@ -50,12 +55,23 @@ final class Gateways {
     private func move(_ person: Person, _ device: Person.Device) {
         guard !isOver else { return }
         let gateway = Self.names[Int(random.next(in: 0...1))]
-        let state = ["fg", "bg", "off"][Int(random.next(in: 0...2))]
+        let state = ["fg", "fg", "bg", "off"][Int(random.next(in: 0...3))]
+        let hasLocal = random.next(in: 0...1) == 0
+        let peer = traffic.people.filter { $0.app == person.app && $0.uid != person.uid }.randomElement(using: &random)
+        let opens = state == "fg" && random.next(in: 0...4) == 0
+        let open = opens ? peer.map { traffic.pair(person.uid, $0.uid) } : nil
         let since = state == "bg" ? "\(system.wallMs)" : "-"
-        let value = "\(state),ios,\(gateway),1,1,\(system.wallMs),\(since),-,\(random.next(in: 0...1) == 0 ? "l" : "-")"
+        let value =
+            "\(state),\(device.platform),\(gateway),1,1,\(system.wallMs),\(since),\(open ?? "-"),\(hasLocal ? "l" : "-")"
         command(["HSET", "p:{\(person.tag)}", device.name, value])
         command(["EXPIRE", "p:{\(person.tag)}", "180"])
-        story.tell("gateway \(gateway): \(person.uid)'s \(device.name) (\(person.app)) is \(state)")
+        moves.append(
+            Move(
+                app: person.app, uid: person.uid, device: device.name, atNanos: system.nowNanos, state: state,
+                isDesktop: device.platform == "pc", hasLocal: hasLocal, openConversation: open))
+        story.tell(
+            "gateway \(gateway): \(person.uid)'s \(device.name) (\(person.app)) is \(state)"
+                + (open.map { ", \($0) is open" } ?? ""))
     }
 
     /// Deliveries reached their devices.

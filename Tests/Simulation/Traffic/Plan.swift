@@ -5,20 +5,51 @@ public struct Plan: Sendable {
     public var seed: UInt64
     public var workers = 1
     public var partitions: Int32 = 2
-    public var apps: [String] = ["im"]
+    public var apps: [AppSettings] = [AppSettings(id: "im")]
     public var usersPerApp = 4
     public var devicesMax = 2
     public var messages = 40
     /// The time in which the traffic comes.
     public var trafficNanos: UInt64 = 20_000_000_000
     public var kinds: Set<Kind> = Set(Kind.allCases)
+    /// `window.records`: unsettled records of a partition.
+    public var windowRecords = 20_000
     public var faults: [FaultKind] = []
     public var faultCount = 0
 
     /// A part of the traffic that a smaller world can do without.
     public enum Kind: String, CaseIterable, Sendable {
-        case groups, reads, revokes, rebinds, mutes, presence, reports
+        case groups, reads, revokes, rebinds, mutes, presence
+        /// The clients report badges of their own.
+        case reports
+        /// @ by name and @all.
+        case mentions
+        /// `push.force`.
+        case forces
+        /// DND windows.
+        case quiet
+        /// Details hidden from locked screens.
+        case hiding
+        /// Desktops beside phones, and the policy for them.
+        case desktops
+        /// Silent and voip pushes, vetoes, messages that do not count, prefixes.
+        case variants
+        /// Messages with a short life.
+        case expiry
+        /// Senders' lists of excluded users.
+        case excludes
+        /// An event that its producer writes twice.
+        case doubles
+        /// Alerts of a conversation merged into one.
+        case bursts
+        /// Live Activities.
+        case activities
+        /// Groups that are divided into chunks.
+        case crowds
     }
+
+    /// `planner.direct_max`: larger groups are divided.
+    static let directMax = 256
 
     /// A plan for all of the seed's choices.
     public init(seed: UInt64, faults: [FaultKind]? = nil) {
@@ -26,12 +57,18 @@ public struct Plan: Sendable {
         var random = SmallRandom(seed: seed ^ 0x51A7)
         workers = Int(random.next(in: 1...3))
         partitions = Int32(random.next(in: 1...4))
-        apps = random.next(in: 0...2) == 0 ? ["im", "shop"] : ["im"]
         usersPerApp = Int(random.next(in: 2...8))
         devicesMax = Int(random.next(in: 1...3))
         messages = Int(random.next(in: 10...80))
         trafficNanos = random.next(in: 5...40) &* 1_000_000_000
-        kinds = Set(Kind.allCases.filter { _ in random.next(in: 0...3) > 0 })
+        kinds = Set(Kind.allCases.filter { random.next(in: 0...99) < $0.perCent })
+        if random.next(in: 0...5) == 0 { windowRecords = Int(random.next(in: 20...60)) }
+        apps = []
+        for id in random.next(in: 0...2) == 0 ? ["im", "shop"] : ["im"] {
+            apps.append(
+                random.next(in: 0...1) == 0
+                    ? AppSettings(id: id) : AppSettings(id: id, kinds: kinds, random: &random))
+        }
         let chosen = (0..<random.next(in: 0...2)).compactMap { _ in
             (faults ?? FaultKind.allCases).randomElement(using: &random)
         }
@@ -40,10 +77,22 @@ public struct Plan: Sendable {
     }
 
     public var text: String {
-        "seed \(seed): \(workers) workers, \(partitions) partitions, apps \(apps.joined(separator: " ")), "
+        "seed \(seed): \(workers) workers, \(partitions) partitions, apps \(apps.map(\.text).joined(separator: "; ")), "
             + "\(usersPerApp) users each, up to \(devicesMax) devices, \(messages) messages in "
             + "\(trafficNanos / 1_000_000_000) s, with \(kinds.map(\.rawValue).sorted().joined(separator: " ")); "
             + "\(faultCount) faults of: \(faults.map(\.rawValue).joined(separator: " "))"
+    }
+}
+
+extension Plan.Kind {
+    /// In how many worlds of a hundred it is.
+    fileprivate var perCent: UInt64 {
+        switch self {
+        case .groups, .reads, .revokes, .rebinds, .mutes, .presence, .variants: 75
+        case .mentions, .forces, .quiet, .expiry, .excludes: 50
+        case .reports, .hiding, .desktops, .activities, .bursts, .doubles: 35
+        case .crowds: 8
+        }
     }
 }
 

@@ -3,23 +3,37 @@ import SimulatedSystem
 
 /// The producers of the world: backends that write events, and clients that write user state. The seed decides all of it.
 final class Traffic {
-    private(set) var people: [Person] = []
+    typealias Place = (partition: Int32, offset: Int64)
+
+    var people: [Person] = []
     private(set) var sent: [Sent] = []
     private(set) var states: [StateSent] = []
+    private(set) var groups: [Group] = []
     let plan: Plan
-    private let system: SimulatedSystem
+    let system: SimulatedSystem
     private let story: Story
-    private var random: SmallRandom
+    var random: SmallRandom
     /// Appends a record to a topic; returns its place.
-    private let produce: (_ topic: String, _ key: String, _ value: String) -> (partition: Int32, offset: Int64)
+    private let produce: (_ topic: String, _ key: String, _ value: String) -> Place
     private var numbers: [String: Int] = [:]
     private var sequences: [String: Int64] = [:]
     private var version: Int64 = 0
-    private(set) var groups: [(app: String, id: String, members: [String])] = []
+    /// Of each token's last bind.
+    private var versions: [String: Int64] = [:]
+    /// Of Live Activities: app, id and the users with a token of it.
+    var activities: [(app: String, id: String, uids: [String])] = []
+    var lastReportMs: Int64 = 0
+
+    /// A group, and each member's level in it.
+    struct Group {
+        var app: String
+        var id: String
+        var levels: [(uid: String, level: Int)]
+    }
 
     init(
         _ plan: Plan, system: SimulatedSystem, story: Story,
-        produce: @escaping (_ topic: String, _ key: String, _ value: String) -> (partition: Int32, offset: Int64)
+        produce: @escaping (_ topic: String, _ key: String, _ value: String) -> Place
     ) {
         self.plan = plan
         self.system = system
@@ -28,185 +42,257 @@ final class Traffic {
         random = SmallRandom(seed: plan.seed ^ 0x7AFF1C)
         for app in plan.apps {
             for number in 1...max(1, plan.usersPerApp) {
-                let uid = "u\(number)"
-                let devices = (1...max(1, chance(1...plan.devicesMax))).map {
-                    Person.Device(name: "d\($0)", token: makeToken(), acks: random.next(in: 0...3) > 0)
-                }
-                people.append(Person(app: app, uid: uid, devices: devices))
+                people.append(Person(app: app.id, uid: "u\(number)", devices: makeDevices()))
             }
         }
     }
 
-    private func chance(_ range: ClosedRange<Int>) -> Int {
+    private func makeDevices() -> [Person.Device] {
+        var devices = (1...max(1, chance(1...plan.devicesMax))).map {
+            var device = Person.Device(name: "d\($0)", token: makeToken())
+            if plan.kinds.contains(.variants), isChosen(2) { device.voip = makeToken() }
+            if plan.kinds.contains(.activities), isChosen(2) { device.start = makeToken() }
+            return device
+        }
+        if plan.kinds.contains(.desktops), isChosen(2) {
+            devices.append(Person.Device(name: "pc", token: "", platform: "pc"))
+        }
+        return devices
+    }
+
+    func chance(_ range: ClosedRange<Int>) -> Int {
         Int(random.next(in: UInt64(range.lowerBound)...UInt64(range.upperBound)))
     }
 
-    private func next(_ name: String) -> Int {
+    /// True in one of so many cases.
+    func isChosen(_ share: Int) -> Bool { chance(1...share) == 1 }
+
+    func next(_ name: String) -> Int {
         numbers[name, default: 0] += 1
         return numbers[name, default: 0]
     }
 
-    private func makeToken() -> String {
+    func makeToken() -> String {
         let digits = String(next("token"), radix: 16)
         return "ca11" + String(repeating: "0", count: 60 - digits.count) + digits
     }
+
+    // MARK: The schedule
 
     private func moment(_ range: ClosedRange<UInt64>, _ body: @escaping () -> Void) {
         system.after(nanos: random.next(in: range), body)
     }
 
-    // MARK: The schedule
+    private static let second: UInt64 = 1_000_000_000
 
     /// Plans all of the traffic; the time of the last record is `plan.trafficNanos` from the beginning.
     func begin() {
-        let second: UInt64 = 1_000_000_000
         for index in people.indices {
             for device in people[index].devices.indices {
-                moment(0...second) { [unowned self] in bind(index, device) }
+                moment(0...Self.second) { [unowned self] in bindAll(index, device) }
             }
         }
-        if plan.kinds.contains(.groups) {
-            for app in plan.apps {
-                let members = people.filter { $0.app == app && random.next(in: 0...2) > 0 }.map(\.uid)
-                if members.count > 1 { groups.append((app, "g1", members)) }
+        makeGroups()
+        beginSettings()
+        let range = 4 * Self.second...(4 * Self.second + plan.trafficNanos)
+        func some(_ kind: Plan.Kind, _ count: Int, _ body: @escaping () -> Void) {
+            guard plan.kinds.contains(kind) else { return }
+            for _ in 0..<count { moment(range, body) }
+        }
+        let messages = plan.messages
+        for _ in 0..<messages { moment(range) { [unowned self] in message() } }
+        some(.reads, messages / 4) { [unowned self] in read() }
+        some(.revokes, messages / 8) { [unowned self] in revoke() }
+        some(.rebinds, chance(1...4)) { [unowned self] in if isChosen(4) { unbind() } else { rebind() } }
+        some(.mutes, chance(0...3)) { [unowned self] in mute() }
+        some(.quiet, chance(0...3)) { [unowned self] in quiet() }
+        some(.reports, chance(1...4)) { [unowned self] in report() }
+        some(.activities, chance(2...10)) { [unowned self] in activity() }
+        some(.crowds, chance(1...2)) { [unowned self] in crowd() }
+    }
+
+    private func makeGroups() {
+        for app in plan.apps {
+            let own = people.filter { $0.app == app.id }.map(\.uid)
+            func levels(_ uids: [String]) -> [(uid: String, level: Int)] {
+                uids.map { ($0, plan.kinds.contains(.mutes) && isChosen(5) ? [1, 2, 4, 5, -1][chance(0...4)] : 0) }
+            }
+            if plan.kinds.contains(.groups) {
+                let members = own.filter { _ in !isChosen(3) }
+                if members.count > 1 { groups.append(Group(app: app.id, id: "g1", levels: levels(members))) }
+            }
+            if plan.kinds.contains(.crowds), app.id == "im" {
+                let many = (1...Plan.directMax + chance(1...60)).map { "crowd\($0)" }
+                groups.append(Group(app: app.id, id: "g-crowd", levels: levels(own) + many.map { ($0, 0) }))
             }
         }
-        if plan.kinds.contains(.mutes) {
-            for index in people.indices where random.next(in: 0...3) == 0 {
-                moment(0...second) { [unowned self] in mute(index) }
+    }
+
+    private func beginSettings() {
+        func first(_ kind: Plan.Kind, _ share: Int, _ body: @escaping (Int) -> Void) {
+            guard plan.kinds.contains(kind) else { return }
+            for index in people.indices where isChosen(share) {
+                moment(0...2 * Self.second) { body(index) }
             }
         }
-        let range = 4 * second...(4 * second + plan.trafficNanos)
-        for _ in 0..<plan.messages { moment(range) { [unowned self] in message() } }
-        if plan.kinds.contains(.reads) {
-            for _ in 0..<plan.messages / 4 { moment(range) { [unowned self] in read() } }
+        first(.mutes, 3) { [unowned self] in mute($0) }
+        first(.quiet, 3) { [unowned self] in quiet($0) }
+        first(.hiding, 2) { [unowned self] in
+            write(.showsDetail(false), of: people[$0])
         }
-        if plan.kinds.contains(.revokes) {
-            for _ in 0..<plan.messages / 8 { moment(range) { [unowned self] in revoke() } }
-        }
-        if plan.kinds.contains(.rebinds) {
-            for _ in 0..<chance(1...4) { moment(range) { [unowned self] in rebind() } }
+        first(.desktops, 2) { [unowned self] in
+            let holds = isChosen(2) ? 0 : chance(1...6)
+            write(.desktopPolicy(pushes: false, holdSeconds: holds), of: people[$0])
         }
     }
 
     /// A last message to each user, whose badge says what the worker has counted.
     func probe() {
         for person in people {
+            var words = PushWords()
+            words.content = "the last one"
             send(
-                .probe, app: person.app, conversation: "probe-\(person.uid)", type: "p2p", to: [person.uid],
-                from: "backend")
+                Event(
+                    kind: .probe, app: person.app, conversation: "probe-\(person.uid)", uids: [person.uid],
+                    sender: "backend", words: words))
         }
     }
 
-    // MARK: Events
+    // MARK: Writing
 
-    private func message() {
-        guard let person = people.randomElement(using: &random) else { return }
-        if let group = groups.filter({ $0.app == person.app }).randomElement(using: &random),
-            random.next(in: 0...2) == 0
-        {
-            let sender = group.members.randomElement(using: &random) ?? ""
-            return send(.message, app: person.app, conversation: group.id, type: "group", to: nil, from: sender)
-        }
-        let others = people.filter { $0.app == person.app && $0.uid != person.uid }
-        guard let sender = others.randomElement(using: &random) else { return }
-        let pair = [person.uid, sender.uid].sorted().joined(separator: "_")
-        send(.message, app: person.app, conversation: pair, type: "p2p", to: [person.uid], from: sender.uid)
+    /// An event before it is written.
+    struct Event {
+        var kind: Sent.Kind = .message
+        var app: String
+        var conversation: String
+        /// Nil: the group's members.
+        var uids: [String]?
+        var sender: String
+        var words = PushWords()
+        var target: Sent?
+        var isDoubled = false
     }
 
-    private func send(
-        _ kind: Sent.Kind, app: String, conversation: String, type: String, to uids: [String]?, from sender: String,
-        target: Sent? = nil
-    ) {
+    func send(_ event: Event) {
         let number = next("event")
         let eventID = "e\(number)"
-        let messageID = target == nil ? "m\(number)" : "r\(number)"
-        sequences["\(app) \(conversation)", default: 0] += 1
-        let seq = sequences["\(app) \(conversation)", default: 0]
-        let members = groups.first { $0.app == app && $0.id == conversation }?.members ?? []
-        let recipients = (uids ?? members).filter { $0 != sender }
-        var fields = "\"v\":1,\"kind\":\"\(target == nil ? "message" : "revoke")\",\"app\":\"\(app)\""
+        let messageID = event.target == nil ? "m\(number)" : "r\(number)"
+        let key = "\(event.app) \(event.conversation)"
+        sequences[key, default: 0] += 1
+        let seq = sequences[key, default: 0]
+        let members = groups.first { $0.app == event.app && $0.id == event.conversation }?.levels.map(\.uid)
+        let recipients = (event.uids ?? members ?? []).filter {
+            $0 != event.sender && !event.words.excluded.contains($0)
+        }
+        var words = event.words
+        if words.content == nil, !words.isCustom { words.content = "text of \(messageID)" }
+        var to: [String] = []
+        if let uids = event.uids { to.append("\"uids\":\(PushWords.list(uids))") }
+        if !words.excluded.isEmpty { to.append("\"exclude\":\(PushWords.list(words.excluded))") }
+        var fields = "\"v\":1,\"kind\":\"\(event.target == nil ? "message" : "revoke")\",\"app\":\"\(event.app)\""
         fields += ",\"event_id\":\"\(eventID)\",\"sent_ms\":\(system.wallMs),\"msg_id\":\"\(messageID)\""
-        fields += ",\"server_seq\":\(seq),\"conv\":{\"id\":\"\(conversation)\",\"type\":\"\(type)\"}"
-        fields += ",\"from\":{\"uid\":\"\(sender)\",\"nick\":\"N\"}"
-        if let uids { fields += ",\"to\":{\"uids\":[\(uids.map { "\"\($0)\"" }.joined(separator: ","))]}" }
-        fields += ",\"push\":{\"content\":\"text of \(messageID)\"}"
-        if let target { fields += ",\"revoke\":{\"target_msg_id\":\"\(target.messageID)\"}" }
-        let place = produce("im.events", conversation, "{\(fields)}")
-        sent.append(
+        fields += ",\"server_seq\":\(seq),\"conv\":{\"id\":\"\(event.conversation)\","
+        fields += "\"type\":\"\(members == nil ? "p2p" : "group")\"}"
+        fields += ",\"from\":{\"uid\":\"\(event.sender)\",\"nick\":\"N\"}"
+        if !to.isEmpty { fields += ",\"to\":{\(to.joined(separator: ","))}" }
+        fields += words.members
+        if let target = event.target { fields += ",\"revoke\":{\"target_msg_id\":\"\(target.messageID)\"}" }
+        let place = produce("im.events", event.conversation, "{\(fields)}")
+        if event.isDoubled {
+            let later = random.next(in: 0...5 * Self.second)
+            system.after(nanos: later) { [unowned self] in
+                _ = produce("im.events", event.conversation, "{\(fields)}")
+            }
+        }
+        add(
             Sent(
-                kind: target == nil ? kind : .revoke, app: app, eventID: eventID, messageID: messageID,
-                conversation: conversation, isGroup: type == "group", seq: seq, recipients: recipients,
-                atNanos: system.nowNanos, target: target?.messageID, partition: place.partition, offset: place.offset))
+                kind: event.target == nil ? event.kind : .revoke, app: event.app, eventID: eventID,
+                messageID: messageID, conversation: event.conversation, isGroup: members != nil, seq: seq,
+                recipients: recipients, isToGroup: event.uids == nil, atNanos: system.nowNanos,
+                sentMs: system.wallMs, push: words, target: event.target?.messageID, partition: place.partition,
+                offset: place.offset), words.members)
+    }
+
+    func send(_ activity: Sent.Activity, to uids: [String], app: String) {
+        let eventID = "e\(next("event"))"
+        var fields = "\"v\":1,\"kind\":\"live_activity\",\"app\":\"\(app)\",\"event_id\":\"\(eventID)\""
+        fields += ",\"sent_ms\":\(system.wallMs),\"to\":{\"uids\":\(PushWords.list(uids))}"
+        fields += ",\"la\":{\"activity_id\":\"\(activity.id)\",\"event\":\"\(activity.step.rawValue)\","
+        fields += "\"state\":{\"event\":\"\(eventID)\"}"
+        if activity.step == .start {
+            fields += ",\"attributes_type\":\"Ride\",\"attributes\":{},\"alert\":{\"title\":\"T\",\"body\":\"B\"}"
+        }
+        let place = produce("im.events", activity.id, "{\(fields)}}")
+        add(
+            Sent(
+                kind: .activity, app: app, eventID: eventID, messageID: eventID, conversation: activity.id, seq: 0,
+                recipients: uids, atNanos: system.nowNanos, sentMs: system.wallMs, activity: activity,
+                partition: place.partition, offset: place.offset), "\(activity.step.rawValue)")
+    }
+
+    private func add(_ event: Sent, _ what: String) {
+        sent.append(event)
+        let some =
+            event.recipients.count > 20 ? "\(event.recipients.count) users" : event.recipients.joined(separator: " ")
         story.tell(
-            "backend: \(target == nil ? "message" : "revoke") \(messageID) (event \(eventID)) in \(conversation) to "
-                + "\(recipients.joined(separator: " ")) of \(app)\(target.map { ", revokes \($0.messageID)" } ?? "")"
-                + " at im.events \(place.partition)/\(place.offset)",
-            about: [messageID, eventID] + (target.map { [$0.messageID] } ?? []))
+            "backend: \(event.kind) \(event.messageID) (event \(event.eventID)) in \(event.conversation) to \(some) of "
+                + "\(event.app)\(event.target.map { ", revokes \($0)" } ?? "") at im.events \(event.partition)/"
+                + "\(event.offset): \(what)",
+            about: [event.messageID, event.eventID] + (event.target.map { [$0] } ?? []))
     }
 
-    private func revoke() {
-        guard let target = sent.filter({ $0.kind == .message }).randomElement(using: &random) else { return }
-        send(
-            .revoke, app: target.app, conversation: target.conversation, type: target.isGroup ? "group" : "p2p",
-            to: target.isGroup ? nil : target.recipients, from: "backend", target: target)
-    }
-
-    // MARK: User state
-
-    private func write(_ kind: StateSent.Kind, _ name: String, app: String, uid: String, _ fields: String) {
+    func write(_ kind: StateSent.Kind, of person: Person, activity: String? = nil) {
         let eventID = "s\(next("state"))"
+        let (name, fields) = text(of: kind, app: person.app, activity: activity)
         let value =
-            "{\"v\":1,\"kind\":\"\(name)\",\"app\":\"\(app)\",\"event_id\":\"\(eventID)\","
-            + "\"sent_ms\":\(system.wallMs),\"uid\":\"\(uid)\",\(fields)}"
-        _ = produce("im.user-state", uid, value)
+            "{\"v\":1,\"kind\":\"\(name)\",\"app\":\"\(person.app)\",\"event_id\":\"\(eventID)\","
+            + "\"sent_ms\":\(system.wallMs),\"uid\":\"\(person.uid)\",\(fields)}"
+        let place = produce("im.user-state", person.uid, value)
         states.append(
             StateSent(
-                kind: kind, app: app, eventID: eventID, uid: uid, atNanos: system.nowNanos, version: version))
-        story.tell("client: \(name) \(eventID) of \(uid) (\(app)): \(fields)", about: [eventID])
+                kind: kind, app: person.app, eventID: eventID, uid: person.uid, atNanos: system.nowNanos,
+                sentMs: system.wallMs, partition: place.partition, offset: place.offset))
+        story.tell("client: \(name) \(eventID) of \(person.uid) (\(person.app)): \(fields)", about: [eventID])
     }
 
-    private func bind(_ index: Int, _ device: Int) {
-        let (person, device) = (people[index], people[index].devices[device])
-        version += 1
-        write(
-            .bind(device: device.name, token: device.token), "bind", app: person.app, uid: person.uid,
-            "\"token\":{\"device\":\"\(device.name)\",\"token\":\"\(device.token)\",\"env\":\"production\","
-                + "\"topic\":\"com.example.\(person.app)\",\"type\":\"alert\",\"bind_ver\":\(version)}")
+    private func text(of kind: StateSent.Kind, app: String, activity: String?) -> (name: String, fields: String) {
+        switch kind {
+        case .bind(let device, let token, let type):
+            version += 1
+            versions[token] = version
+            return (
+                "bind",
+                "\"token\":{\"device\":\"\(device)\",\"token\":\"\(token)\",\"env\":\"production\","
+                    + "\"topic\":\"com.example.\(app)\",\"type\":\"\(type.rawValue)\",\"bind_ver\":\(version)"
+                    + "\(activity.map { ",\"activity_id\":\"\($0)\"" } ?? "")}"
+            )
+        case .unbind(let device, let token):
+            return (
+                "unbind",
+                "\"token\":{\"device\":\"\(device)\",\"token\":\"\(token)\",\"bind_ver\":\(versions[token] ?? 0)}"
+            )
+        case .read(let conversation, let upTo): return ("read", "\"conv_id\":\"\(conversation)\",\"up_to_seq\":\(upTo)")
+        case .mute(let conversation, let level, let untilMs):
+            let until = untilMs.map { ",\"until_ms\":\($0)" } ?? ""
+            return ("mute", "\"conv_id\":\"\(conversation)\",\"level\":\(level)\(until)")
+        case .quiet(let hours):
+            return (
+                "settings",
+                "\"dnd\":{\"on\":\(hours.isOn),\"start\":\"\(Self.clock(hours.start))\",\"end\":\"\(Self.clock(hours.end))\","
+                    + "\"level\":\(hours.level)}"
+            )
+        case .showsDetail(let shows): return ("settings", "\"show_detail\":\(shows)")
+        case .desktopPolicy(let pushes, let hold):
+            return ("settings", "\"push_when_desktop_online\":\(pushes),\"hold_s\":\(hold)")
+        case .report(let value, let clientMs):
+            return ("badge_report", "\"device\":\"d1\",\"value\":\(value),\"client_ms\":\(clientMs)")
+        case .ack(let device, let messageID):
+            return ("ack", "\"device\":\"\(device)\",\"msg_ids\":[\"\(messageID)\"]")
+        }
     }
 
-    private func mute(_ index: Int) {
-        let person = people[index]
-        let others = people.filter { $0.app == person.app && $0.uid != person.uid }
-        guard let other = others.randomElement(using: &random) else { return }
-        let pair = [person.uid, other.uid].sorted().joined(separator: "_")
-        write(
-            .mute(conversation: pair), "mute", app: person.app, uid: person.uid,
-            "\"conv_id\":\"\(pair)\",\"level\":5")
-    }
-
-    private func read() {
-        let candidates = sent.filter { $0.kind == .message }
-        guard let message = candidates.randomElement(using: &random),
-            let uid = message.recipients.randomElement(using: &random)
-        else { return }
-        write(
-            .read(conversation: message.conversation, upTo: message.seq), "read", app: message.app, uid: uid,
-            "\"conv_id\":\"\(message.conversation)\",\"up_to_seq\":\(message.seq)")
-    }
-
-    /// A phone changes hands: its token goes to another user, on a device of its own there.
-    private func rebind() {
-        let (from, to) = (chance(0...people.count - 1), chance(0...people.count - 1))
-        guard from != to, people[from].app == people[to].app, people[from].devices.count > 0 else { return }
-        let device = people[from].devices.removeLast()
-        people[to].devices.append(Person.Device(name: "x\(next("moved"))", token: device.token))
-        bind(to, people[to].devices.count - 1)
-    }
-
-    /// A device confirms a delivery.
-    func ack(app: String, uid: String, device: String, messageID: String) {
-        write(
-            .other, "ack", app: app, uid: uid, "\"device\":\"\(device)\",\"msg_ids\":[\"\(messageID)\"]")
+    private static func clock(_ minutes: Int) -> String {
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(two(minutes / 60)):\(two(minutes % 60))"
     }
 }

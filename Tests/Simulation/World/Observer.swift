@@ -11,70 +11,108 @@ struct Observer {
     private let partitions: Int
     /// Receives each delivery.
     var didDeliver: (JudgeJSON) -> Void = { _ in }
+    private static let topics = [
+        "push.results", "push.state-results", "im.deliveries", "push.dead-letter", "carillon.parked", "carillon.chunks",
+    ]
 
     init(story: Story, partitions: Int) {
         self.story = story
         self.partitions = partitions
     }
 
-    mutating func read(_ kafka: KafkaModel, _ traffic: Traffic, _ system: SimulatedSystem) {
-        for topic in ["push.results", "push.state-results", "im.deliveries", "push.dead-letter"] {
+    mutating func read(_ kafka: KafkaModel, _ nanos: UInt64) {
+        for topic in Self.topics {
             for partition in 0..<partitions {
                 let place = places["\(topic) \(partition)"] ?? 0
-                for record in kafka.records(topic, partition) where record.offset >= place {
-                    places["\(topic) \(partition)"] = record.offset + 1
-                    take(record, of: topic, system.nowNanos)
-                }
+                let records = kafka.records(topic, partition)
+                guard let last = records.last, last.offset >= place else { continue }
+                places["\(topic) \(partition)"] = last.offset + 1
+                let first = records.lastIndex { $0.offset < place }.map { $0 + 1 } ?? records.startIndex
+                for record in records[first...] { take(record, of: topic, nanos) }
             }
         }
     }
 
     private mutating func take(_ record: ModelRecord, of topic: String, _ nanos: UInt64) {
-        if topic == "push.dead-letter" {
+        switch topic {
+        case "push.dead-letter":
             let why = record.headers.first { $0.name == "carillon-error" }?.value ?? []
-            return observed.deadLetters.append(String(decoding: why, as: UTF8.self))
+            observed.deadLetters.append(String(decoding: why, as: UTF8.self))
+            return
+        case "carillon.parked", "carillon.chunks":
+            // The format is internal, but the event's own bytes are in it.
+            guard let event = Self.eventID(in: record.value ?? []) else { return }
+            let key = String(decoding: record.key ?? [], as: UTF8.self)
+            observed.handedOn.append(Observed.HandOn(atNanos: nanos, eventID: event, key: key))
+            story.tell("handed on: event \(event) by \(topic), key \(key)", about: [event])
+            return
+        default: break
         }
         guard let json = JudgeJSON(record.value ?? []) else {
             return observed.deadLetters.append("a record of \(topic) is no JSON")
         }
-        let event = json["event_id"]?.text ?? ""
         switch topic {
-        case "push.state-results":
-            if observed.applied[event] == nil { observed.applied[event] = nanos }
-            story.tell(
-                "state result: \(json["kind"]?.text ?? "") \(event) of \(json["uid"]?.text ?? ""): "
-                    + "\(json["outcome"]?.text ?? "")", about: [event])
-        case "push.results":
-            let outcome = Observed.Outcome(
-                atNanos: nanos, eventID: event, uid: json["uid"]?.text ?? "", device: json["device"]?.text ?? "",
-                verdict: json["verdict"]?.text ?? "", reason: json["reason"]?.text ?? "",
-                pid: json["pid"]?.text ?? "", badge: json["badge"]?.number)
-            observed.outcomes.append(outcome)
-            story.tell(
-                "result: event \(event) of \(outcome.uid), \(outcome.text)"
-                    + (outcome.badge.map { " badge \($0)" } ?? ""),
-                about: [event, json["msg_id"]?.text ?? ""])
-        default:
-            observed.deliveries += 1
-            story.tell(
-                "delivery by \(json["gateway"]?.text ?? "") to "
-                    + (json["to"]?.list ?? []).map {
-                        "\($0["uid"]?.text ?? "") \($0["device"]?.text ?? "")\($0["ack_by_ms"] == nil ? "" : " (ack)")"
-                    }.joined(separator: ", "),
-                about: [json["event"]?["msg_id"]?.text ?? "", json["event"]?["event_id"]?.text ?? ""])
-            didDeliver(json)
+        case "push.state-results": takeStateResult(json, nanos)
+        case "push.results": takeOutcome(json, nanos)
+        default: takeDelivery(json, nanos)
         }
+    }
+
+    private static func eventID(in bytes: [UInt8]) -> String? {
+        let mark = Array("\"event_id\":\"".utf8)
+        guard bytes.count > mark.count,
+            let start = (0...(bytes.count - mark.count)).first(where: { bytes[$0...].starts(with: mark) })
+        else { return nil }
+        return String(
+            decoding: bytes[(start + mark.count)...].prefix { $0 != UInt8(ascii: "\"") }, as: UTF8.self)
+    }
+
+    private mutating func takeStateResult(_ json: JudgeJSON, _ nanos: UInt64) {
+        let (event, outcome) = (json["event_id"]?.text ?? "", json["outcome"]?.text ?? "")
+        if observed.results[event] == nil {
+            observed.results[event] = Observed.StateResult(atNanos: nanos, outcome: outcome)
+        }
+        story.tell(
+            "state result: \(json["kind"]?.text ?? "") \(event) of \(json["uid"]?.text ?? ""): \(outcome)",
+            about: [event])
+    }
+
+    private mutating func takeOutcome(_ json: JudgeJSON, _ nanos: UInt64) {
+        let outcome = Observed.Outcome(
+            atNanos: nanos, eventID: json["event_id"]?.text ?? "", uid: json["uid"]?.text ?? "",
+            device: json["device"]?.text ?? "", verdict: json["verdict"]?.text ?? "",
+            reason: json["reason"]?.text ?? "", pid: json["pid"]?.text ?? "", badge: json["badge"]?.number,
+            isOfBadge: (json["msg_id"]?.text ?? "").isEmpty && json["lane"] == nil)
+        observed.outcomes.append(outcome)
+        story.tell(
+            "result: event \(outcome.eventID) of \(outcome.uid), \(outcome.text)"
+                + (outcome.badge.map { " badge \($0)" } ?? ""),
+            about: [outcome.eventID, json["msg_id"]?.text ?? ""])
+    }
+
+    private mutating func takeDelivery(_ json: JudgeJSON, _ nanos: UInt64) {
+        let event = json["event"]
+        let (eventID, app) = (event?["event_id"]?.text ?? "", json["app"]?.text ?? "")
+        for target in json["to"]?.list ?? [] {
+            observed.deliveries.append(
+                Observed.Delivery(
+                    atNanos: nanos, app: app, eventID: eventID, uid: target["uid"]?.text ?? "",
+                    device: target["device"]?.text ?? "", alerts: target["alert"]?.flag ?? false,
+                    isPushed: target["pushed"]?.flag ?? false, wantsAck: target["ack_by_ms"] != nil))
+        }
+        story.tell(
+            "delivery by \(json["gateway"]?.text ?? "") to "
+                + (json["to"]?.list ?? []).map {
+                    "\($0["uid"]?.text ?? "") \($0["device"]?.text ?? "")\($0["ack_by_ms"] == nil ? "" : " (ack)")"
+                        + ($0["alert"]?.flag == true ? " (alert)" : "")
+                }.joined(separator: ", "),
+            about: [event?["msg_id"]?.text ?? "", eventID])
+        didDeliver(json)
     }
 
     mutating func read(_ requests: [LedgerEntry], _ nanos: UInt64) {
         for request in requests {
-            let json = JudgeJSON(request.payload)
-            let aps = json?["aps"]
-            let push = Observed.Push(
-                atNanos: nanos, token: request.token, pid: request.apnsID, status: request.status,
-                isAnswered: request.answered, badge: aps?["badge"]?.number, messageID: json?["mid"]?.text,
-                isAlert: aps?["alert"] != nil,
-                app: request.headers["apns-topic"].map { String($0.dropFirst("com.example.".count)) } ?? "")
+            let push = Self.push(request, nanos)
             observed.pushes.append(push)
             story.tell(
                 "APNs: \(push.messageID ?? "?") to …\(push.token.suffix(4)), badge \(push.badge.map(String.init) ?? "-"): "
@@ -82,5 +120,28 @@ struct Observer {
                     + (push.isAnswered ? "" : ", not answered"),
                 about: [push.messageID ?? ""])
         }
+    }
+
+    private static func push(_ request: LedgerEntry, _ nanos: UInt64) -> Observed.Push {
+        let json = JudgeJSON(request.payload)
+        let aps = json?["aps"]
+        let topic = request.headers["apns-topic"] ?? ""
+        let bundle = String(topic.dropFirst("com.example.".count))
+        let alert = aps?["alert"]
+        var push = Observed.Push(
+            atNanos: nanos, token: request.token, pid: request.apnsID, status: request.status,
+            isAnswered: request.answered, app: bundle.prefix { $0 != "." }.description)
+        push.messageID =
+            json?["mid"]?.text ?? json?["rc"]?["id"]?.text ?? json?["message"]?["params"]?["msg_id"]?.text
+            ?? aps?["content-state"]?["event"]?.text
+        push.type = request.headers["apns-push-type"] ?? ""
+        push.priority = request.headers["apns-priority"].flatMap { Int64($0) }
+        push.expiration = request.headers["apns-expiration"].flatMap { Int64($0) }
+        push.badge = aps?["badge"]?.number
+        push.title = alert?["title"]?.text
+        push.body = alert?.text ?? alert?["body"]?.text
+        push.isMutable = aps?["mutable-content"] != nil
+        if case .object(let members)? = aps { push.names = members.keys.sorted() }
+        return push
     }
 }

@@ -22,6 +22,8 @@ public final class World {
     private var gateways: Gateways?
     private var workerNumber = 0
     private var stranded: [Violation] = []
+    private var commits = CommitJudge()
+    private var bounds: BoundsJudge
     /// What the faults of this run allow.
     var mayRepeat = false
     var mayReorder = false
@@ -45,27 +47,31 @@ public final class World {
         kafka.log = { story.tell("Kafka: \($0)") }
         for topic in Configuration.Topics().all { kafka.createTopic(topic.name, partitions: Int(plan.partitions)) }
         apns = try APNsSeat(
-            system, topics: plan.apps.map { "com.example.\($0)" }, key: settings.key)
+            system, topics: plan.apps.map { "com.example.\($0.id)" }, key: settings.key)
         traffic = Traffic(plan, system: system, story: story) { topic, key, value in
             let partition = kafka.partition(of: Array(key.utf8), in: topic)
             let record = ModelRecord(key: Array(key.utf8), value: Array(value.utf8))
             return (Int32(partition), kafka.append(record, to: topic, partition) ?? -1)
         }
+        bounds = BoundsJudge(plan)
         observer = Observer(story: story, partitions: Int(plan.partitions))
         system.part = (
             { kafka.nextNanos }, { [unowned kafka] _ in kafka.runNext() }
         )
+        kafka.didCommit = { [unowned self] in didCommit($0, $1, $2) }
+        system.didTurn = { [unowned self] in if $0 != "apns" { bounds.didTurn($0, bytes: $1) } }
     }
 
     /// Runs to the end and judges.
     func run() throws -> [Violation] {
         story.tell(plan.text)
         // A delivery without an ack becomes a push later than newer messages.
-        mayReorder = plan.kinds.contains(.presence)
+        // A burst, a hold, and work that an app's share parks come later too.
+        mayReorder = !plan.kinds.isDisjoint(with: [.presence, .bursts, .desktops, .crowds])
         for _ in 0..<plan.workers { try startWorker() }
         traffic.begin()
         for group in traffic.groups {
-            redis.command(["HSET", "g:{\(group.app):\(group.id)}"] + group.members.flatMap { [$0, "0"] })
+            redis.command(["HSET", "g:{\(group.app):\(group.id)}"] + group.levels.flatMap { [$0.uid, "\($0.level)"] })
         }
         let gateways = Gateways(traffic, system: system, story: story) { [redis] in redis.command($0) }
         self.gateways = gateways
@@ -154,18 +160,29 @@ public final class World {
     }
 
     private func observe() {
-        observer.read(kafka, traffic, system)
+        observer.read(kafka, system.nowNanos)
         observer.read(apns.takeRequests(), system.nowNanos)
+        for worker in workers where !worker.process.isDead { bounds.look(worker.name, worker.leftovers) }
+    }
+
+    private func didCommit(_ topic: String, _ partition: Int32, _ offset: Int64) {
+        guard topic == "im.events" || topic == "im.user-state" else { return }
+        observer.read(kafka, system.nowNanos)
+        commits.didCommit(
+            topic, partition, offset, sent: traffic.sent, states: traffic.states, observer.observed)
     }
 
     private func finish() -> [Violation] {
         observe()
-        var judge = Judge(
-            sent: traffic.sent, states: traffic.states, people: traffic.people, observed: observer.observed)
+        let sources = Judge.Sources(
+            sent: traffic.sent, states: traffic.states, apps: plan.apps, groups: traffic.groups,
+            moves: gateways?.moves ?? [], movesEndNanos: gateways?.endNanos ?? .max)
+        var judge = Judge(sources, observed: observer.observed)
+        judge.clock = Steps.Clock(originMs: system.originMs, slackMs: plan.faults.contains(.clock) ? 45_000 : 50)
         judge.mayRepeat = mayRepeat
         judge.mayReorder = mayReorder
         if mayDelay { judge.slackNanos = 150 * Self.second }
-        let violations = stranded + judge.run()
+        let violations = stranded + commits.violations.prefix(5) + bounds.violations + judge.run()
         for violation in violations {
             story.tell("VIOLATION of “\(violation.rule)”: \(violation.text)", about: [violation.message])
         }

@@ -16,24 +16,12 @@ struct WorldSettings {
             redis: {url: "redis://\(RedisSeat.address)"}
             state_results: true
             shards: 1
+            planner: {direct_max: \(Plan.directMax)}
+            window: {records: \(plan.windowRecords)}
             apps:
 
             """
-        for app in plan.apps {
-            text += """
-                  - id: \(app)
-                    topic: com.example.\(app)
-                    environment: production
-                    endpoint: \(APNsSeat.endpoint)
-                    ca_file: /etc/ssl/certs/ca-certificates.crt
-                    credentials:
-                      key_file: \(signing.path)
-                      key_id: \(SimulatedKey.keyID)
-                      team_id: \(SimulatedKey.teamID)
-                    profile: nim
-
-                """
-        }
+        for app in plan.apps { text += app.text(signing) }
         switch Configuration.read(Array(text.utf8), source: "simulation") {
         case .success(let configuration): return configuration
         case .failure(let problems): throw SimulationFault("\(problems)")

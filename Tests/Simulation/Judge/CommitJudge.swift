@@ -1,0 +1,77 @@
+/// Judges a commit at its moment: each record below the committed offset has its outcomes in the topics already, or its
+/// work was handed on by a record that is written.
+///
+/// A record is judged once, at the first commit that passes it.
+struct CommitJudge {
+    private var events: [Int32: [Sent]] = [:]
+    private var states: [Int32: [StateSent]] = [:]
+    private var taken = (events: 0, states: 0, outcomes: 0, handedOn: 0)
+    /// The number of judged records, by topic and partition.
+    private var judged: [String: Int] = [:]
+    /// Users with a final outcome, by event.
+    private var ended: [String: Set<String>] = [:]
+    /// Keys of records that handed work on, by event.
+    private var handedOn: [String: Set<String>] = [:]
+    private(set) var violations: [Violation] = []
+
+    mutating func didCommit(
+        _ topic: String, _ partition: Int32, _ offset: Int64, sent: [Sent], states: [StateSent], _ observed: Observed
+    ) {
+        take(sent, states, observed)
+        switch topic {
+        case "im.events": judgeEvents(partition, below: offset)
+        case "im.user-state": judgeStates(partition, below: offset, observed)
+        default: break
+        }
+    }
+
+    private mutating func take(_ sent: [Sent], _ states: [StateSent], _ observed: Observed) {
+        for event in sent[min(taken.events, sent.count)...] { events[event.partition, default: []].append(event) }
+        for state in states[min(taken.states, states.count)...] {
+            self.states[state.partition, default: []].append(state)
+        }
+        for outcome in observed.outcomes[taken.outcomes...] where outcome.isFinal {
+            ended[outcome.eventID, default: []].insert(outcome.uid)
+        }
+        for record in observed.handedOn[taken.handedOn...] { handedOn[record.eventID, default: []].insert(record.key) }
+        taken = (sent.count, states.count, observed.outcomes.count, observed.handedOn.count)
+    }
+
+    private mutating func judgeEvents(_ partition: Int32, below offset: Int64) {
+        let all = events[partition] ?? []
+        let place = "events \(partition)"
+        while let event = all.dropFirst(judged[place, default: 0]).first, event.offset < offset {
+            judged[place, default: 0] += 1
+            let (done, keys) = (ended[event.eventID] ?? [], handedOn[event.eventID] ?? [])
+            // Of the whole event: nobody is left, or all of it was handed on.
+            if done.contains("") || keys.contains(where: { isOfAll($0, event) }) { continue }
+            for uid in event.recipients where !done.contains(uid) && !keys.contains(event.app + uid) {
+                violations.append(
+                    Violation(
+                        rule: "no commit before its outcomes",
+                        text:
+                            "im.events \(partition) is committed to \(offset), and \(event.eventID) has no outcome for \(uid)",
+                        message: event.messageID))
+            }
+        }
+    }
+
+    /// The key of a record with the whole event: the app, and the conversation where the event has one.
+    private func isOfAll(_ key: String, _ event: Sent) -> Bool {
+        key == event.app || key.hasPrefix(event.app + event.conversation)
+    }
+
+    private mutating func judgeStates(_ partition: Int32, below offset: Int64, _ observed: Observed) {
+        let all = states[partition] ?? []
+        let place = "states \(partition)"
+        while let state = all.dropFirst(judged[place, default: 0]).first, state.offset < offset {
+            judged[place, default: 0] += 1
+            guard observed.results[state.eventID] == nil else { continue }
+            violations.append(
+                Violation(
+                    rule: "no commit before its outcomes",
+                    text: "im.user-state \(partition) is committed to \(offset), and \(state.eventID) has no result",
+                    message: state.eventID))
+        }
+    }
+}

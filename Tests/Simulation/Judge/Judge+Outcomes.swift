@@ -1,0 +1,170 @@
+/// Outcomes: one for each device, with a reason that the contract's steps give.
+extension Judge {
+    mutating func checkOutcomes(of event: Sent) {
+        let all = outcomes[event.eventID] ?? []
+        for outcome in all where !outcome.uid.isEmpty && !event.recipients.contains(outcome.uid) {
+            found("results only of recipients", "\(event.eventID) has an outcome of \(outcome.uid)", event.messageID)
+        }
+        let whole = all.filter { $0.uid.isEmpty && $0.isFinal }
+        if event.recipients.isEmpty { return checkNobody(whole, event) }
+        if let outcome = whole.first {
+            guard event.isToGroup, outcome.reason == "expired",
+                steps(event, "", until: outcome.atNanos).expired != .never
+            else { return found("one final outcome", "\(event.eventID) has \(outcome.text)", event.messageID) }
+            // The members were not read; none needs an outcome of its own.
+            return
+        }
+        for uid in event.recipients {
+            let own = all.filter { $0.uid == uid && $0.isFinal }
+            checkOutcomes(own, of: event, uid)
+            checkReasons(own, of: event, uid)
+        }
+    }
+
+    private mutating func checkNobody(_ whole: [Observed.Outcome], _ event: Sent) {
+        guard let outcome = whole.first else {
+            return found("one final outcome", "\(event.eventID) has none, and no recipient", event.messageID)
+        }
+        let isExpired = outcome.reason == "expired" && event.push.expireMs != nil
+        if outcome.reason != "no_recipients", !isExpired {
+            found("the reason", "\(event.eventID) has no recipient: \(outcome.text)", event.messageID)
+        }
+        if whole.count > 1, !mayRepeat {
+            found("one final outcome", "\(event.eventID) is recorded \(whole.count) times", event.messageID)
+        }
+    }
+
+    private mutating func checkOutcomes(_ own: [Observed.Outcome], of event: Sent, _ uid: String) {
+        guard !own.isEmpty else {
+            return found("one final outcome", "\(event.eventID) has none for \(uid)", event.messageID)
+        }
+        let withoutDevice = own.filter { $0.device.isEmpty }
+        if !withoutDevice.isEmpty, withoutDevice.count < own.count {
+            found(
+                "a verdict with devices or one without",
+                "\(event.eventID) of \(uid): \(own.map(\.text).joined(separator: "; "))", event.messageID)
+        }
+        for (device, records) in Dictionary(grouping: own, by: \.device).sorted(by: { $0.key < $1.key }) {
+            let texts = Set(records.map(\.text))
+            if texts.count > 1, !mayRepeat || Set(records.map(\.pid)).count > 1 && records.count > 2 {
+                found(
+                    "one final outcome",
+                    "\(event.eventID) of \(uid) \(device): \(texts.sorted().joined(separator: "; "))",
+                    event.messageID)
+            } else if records.count > 1, !mayRepeat {
+                found(
+                    "one final outcome", "\(event.eventID) of \(uid) \(device) is recorded \(records.count) times",
+                    event.messageID)
+            }
+        }
+        guard withoutDevice.isEmpty else { return }
+        for device in steadyDevices(of: uid, event).sorted() where !own.contains(where: { $0.device == device }) {
+            found("one final outcome", "\(event.eventID) has none for \(uid)'s device \(device)", event.messageID)
+        }
+    }
+
+    // MARK: Reasons
+
+    private mutating func checkReasons(_ own: [Observed.Outcome], of event: Sent, _ uid: String) {
+        guard let last = own.map(\.atNanos).max() else { return }
+        let steps = steps(event, uid, until: last)
+        for outcome in own {
+            if let why = fault(in: outcome, of: event, uid, steps) {
+                found("the reason", "\(event.eventID) of \(uid), \(outcome.text): \(why)", event.messageID)
+            }
+        }
+    }
+
+    /// Why the contract gives no such outcome; nil: it does.
+    private func fault(
+        in outcome: Observed.Outcome, of event: Sent, _ uid: String, _ steps: Steps
+    ) -> String? {
+        if let certain = steps.certain, !certain.allowed.contains(outcome.reason) {
+            return "the alert is denied by \(certain.reason)"
+        }
+        if let answer = steps.answer(outcome.reason), answer == .never, !mayEndEarly(outcome, event) {
+            return "nothing denies it so"
+        }
+        let history = history(event.app, uid)
+        switch outcome.verdict {
+        case "accepted":
+            let isAccepted = (pushes[outcome.pid] ?? []).contains { $0.status == 200 && $0.app == event.app }
+            if !isAccepted, !isRepeat(outcome, event, uid) { return "APNs accepted no such push" }
+            if outcome.reason != (steps.isForced ? "forced" : "ok") { return "forced is \(steps.isForced)" }
+        case "online": return faultOnline(outcome, event, uid)
+        case "suppressed":
+            switch outcome.reason {
+            case "no_token":
+                let steady = steadyDevices(of: uid, event)
+                if outcome.device.isEmpty ? !steady.isEmpty : steady.contains(outcome.device) {
+                    return "it has a token"
+                }
+            case "connection_only": if app(event.app).strategy != 3 { return "the strategy is another" }
+            case "coalesced": if !mayBeMerged(event, history, outcome.atNanos) { return "no later push includes it" }
+            case "activity_over": if !mayBeOver(event) { return "the activity goes on" }
+            case "desktop_online":
+                if !history.mayHaveDesktop(from: event.atNanos, to: outcome.atNanos) { return "no desktop is live" }
+                if !mayWaitForDesktop(event, history, outcome.atNanos) { return "the phones need not wait" }
+            case "token_moved": if !mayMove(event, history, outcome.atNanos) { return "no token moved" }
+            case "no_recipients", "payload_too_large": return "the contract gives no such reason here"
+            default: break
+            }
+        default: break
+        }
+        return nil
+    }
+
+    /// A record of an earlier try, written once more without its push id because the token has changed since.
+    private func isRepeat(_ outcome: Observed.Outcome, _ event: Sent, _ uid: String) -> Bool {
+        mayRepeat && outcome.pid.isEmpty
+            && (outcomes[event.eventID] ?? []).contains {
+                $0.uid == uid && $0.device == outcome.device && $0.verdict == "accepted" && !$0.pid.isEmpty
+            }
+    }
+
+    private func faultOnline(_ outcome: Observed.Outcome, _ event: Sent, _ uid: String) -> String? {
+        let isDelivered = (deliveries[event.eventID] ?? []).contains {
+            $0.uid == uid && $0.device == outcome.device
+        }
+        if !isDelivered { return "nothing was delivered" }
+        guard outcome.reason == "acked" else { return nil }
+        let isAcked = history(event.app, uid).states.contains {
+            if case .ack(outcome.device, event.messageID) = $0.kind { $0.atNanos <= outcome.atNanos } else { false }
+        }
+        return isAcked ? nil : "no device sent an ack"
+    }
+
+    /// A push that APNs could not take ends when the next try would come after its life.
+    private func mayEndEarly(_ outcome: Observed.Outcome, _ event: Sent) -> Bool {
+        outcome.reason == "expired" && !outcome.device.isEmpty && event.push.expireMs != nil
+            && (pushes[outcome.pid] ?? []).contains { $0.status != 200 }
+    }
+
+    /// In a burst; or after a 429 the device gets the newest push only.
+    private func mayBeMerged(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
+        if app(event.app).burstTenths > 0 { return true }
+        let own = Set(history.states.compactMap(\.token))
+        return observed.pushes.contains { $0.status == 429 && $0.atNanos <= nanos && own.contains($0.token) }
+    }
+
+    private func mayBeOver(_ event: Sent) -> Bool {
+        guard let activity = event.activity, activity.step == .update else { return false }
+        return sent.contains {
+            $0.app == event.app && $0.activity?.id == activity.id && $0.activity?.step == .end
+        }
+    }
+
+    private func mayWaitForDesktop(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
+        history.possible(from: event.atNanos, to: nanos, first: true) { kind in
+            if case .desktopPolicy(let pushes, _) = kind { pushes } else { nil }
+        }.contains(false)
+    }
+
+    /// A token of the user was bound, or replaced, or taken by another user, between the event and its outcome.
+    private func mayMove(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
+        let own = Set(history.states.compactMap(\.token))
+        return own.contains { token in
+            (tokens[token] ?? []).contains { $0.atNanos <= nanos && observed.applied($0) >= event.atNanos }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import EventLoop
+import SimulatedFleet
+
+/// The settings of an app of the world, as an operator writes them into the configuration.
+public struct AppSettings: Sendable {
+    public enum Badge: String, Sendable { case server, none, sender }
+
+    public var id: String
+    public var strategy = 1
+    public var badge = Badge.server
+    public var badgeCap: Int64 = 0
+    public var profile = "nim"
+    /// `dnd_mode: chain`.
+    public var windowDecides = false
+    public var forceOverridesDND = false
+    public var clearsOnRead = false
+    public var sendsDigests = false
+    /// `coalesce.window_s`, in tenths of a second.
+    public var burstTenths = 0
+    public var inFlight = 2000
+    /// `default_levels` of groups.
+    public var groupLevel = 0
+
+    public init(id: String) { self.id = id }
+
+    /// The usual settings half of the time, else a few others.
+    init(id: String, kinds: Set<Plan.Kind>, random: inout SmallRandom) {
+        self.id = id
+        func isChosen(_ share: UInt64) -> Bool { random.next(in: 1...share) == 1 }
+        profile = ["nim", "nim", "raw", "rc", "wps"][Int(random.next(in: 0...4))]
+        clearsOnRead = isChosen(4)
+        forceOverridesDND = isChosen(3)
+        if kinds.contains(.quiet) {
+            windowDecides = isChosen(4)
+            sendsDigests = isChosen(3)
+        }
+        if isChosen(4) { strategy = Int(random.next(in: 2...4)) }
+        if isChosen(6) { badge = isChosen(2) ? .none : .sender }
+        if isChosen(6) { badgeCap = 3 }
+        if isChosen(5) { inFlight = Int(random.next(in: 1...4)) }
+        if kinds.contains(.mutes), isChosen(5) { groupLevel = [1, 2, 4][Int(random.next(in: 0...2))] }
+        if kinds.contains(.bursts), badge != .none { burstTenths = Int(random.next(in: 5...40)) }
+    }
+
+    /// The app's entry in the configuration.
+    func text(_ key: SimulatedKey) -> String {
+        """
+          - id: \(id)
+            topic: com.example.\(id)
+            environment: production
+            endpoint: \(APNsSeat.endpoint)
+            ca_file: /etc/ssl/certs/ca-certificates.crt
+            credentials: {key_file: \(key.path), key_id: \(SimulatedKey.keyID), team_id: \(SimulatedKey.teamID)}
+            profile: \(profile)
+            strategy: \(strategy)
+            badge: \(badge.rawValue)
+            badge_cap: \(badgeCap)
+            dnd_mode: \(windowDecides ? "chain" : "independent")
+            force_overrides_dnd: \(forceOverridesDND)
+            clear_on_read: \(clearsOnRead)
+            dnd_digest: \(sendsDigests)
+            default_levels: {p2p: 0, group: \(groupLevel)}
+            coalesce: {window_s: \(burstTenths / 10).\(burstTenths % 10)}
+            limits: {in_flight: \(inFlight)}
+
+        """
+    }
+
+    var text: String {
+        var parts = ["\(id): \(profile), strategy \(strategy)"]
+        if badge != .server { parts.append("badge \(badge.rawValue)") }
+        if badgeCap > 0 { parts.append("badge cap \(badgeCap)") }
+        if windowDecides { parts.append("chain") }
+        if forceOverridesDND { parts.append("force overrides DND") }
+        if clearsOnRead { parts.append("clear on read") }
+        if sendsDigests { parts.append("digests") }
+        if burstTenths > 0 { parts.append("bursts of \(burstTenths * 100) ms") }
+        if inFlight < 2000 { parts.append("\(inFlight) in flight") }
+        if groupLevel > 0 { parts.append("groups at level \(groupLevel)") }
+        return parts.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,102 @@
+@testable import Simulation
+
+/// A small history that keeps every rule, made by hand: the rows of `JudgeTests` break one rule each.
+///
+/// Times are in seconds. u1 has the phone d1 with token t1, and u2 sends.
+struct HistoryOfOneDay {
+    var sources = Judge.Sources()
+    var observed = Observed()
+    var mayRepeat = false
+    private static let second: UInt64 = 1_000_000_000
+    static let originMs: Int64 = 1_800_000_000_000
+
+    init() {
+        sources.apps = [AppSettings(id: "im")]
+        state("s1", .bind(device: "d1", token: "t1", type: .alert), at: 1)
+        send("e1", "m1", seq: 1, at: 10)
+        push("m1", pid: "p1", at: 11)
+        outcome("e1", "accepted", "ok", device: "d1", pid: "p1", badge: 1, at: 12)
+        send("e2", "m2", seq: 2, at: 20)
+        push("m2", pid: "p2", badge: 2, at: 21)
+        outcome("e2", "accepted", "ok", device: "d1", pid: "p2", badge: 2, at: 22)
+        send("e9", "m9", conversation: "probe", seq: 1, kind: .probe, at: 90)
+        push("m9", pid: "p9", badge: 3, at: 91)
+        outcome("e9", "accepted", "ok", device: "d1", pid: "p9", badge: 3, at: 92)
+    }
+
+    var violations: [Violation] {
+        var judge = Judge(sources, observed: observed)
+        judge.mayRepeat = mayRepeat
+        judge.clock = Steps.Clock(originMs: Self.originMs, slackMs: 50)
+        return judge.run()
+    }
+
+    static func nanos(_ seconds: Double) -> UInt64 { UInt64(seconds * 1e9) }
+    static func ms(_ seconds: Double) -> Int64 { originMs + Int64(seconds * 1000) }
+
+    mutating func state(_ id: String, _ kind: StateSent.Kind, of uid: String = "u1", at seconds: Double) {
+        sources.states.append(
+            StateSent(
+                kind: kind, app: "im", eventID: id, uid: uid, atNanos: Self.nanos(seconds), sentMs: Self.ms(seconds)))
+        observed.results[id] = Observed.StateResult(atNanos: Self.nanos(seconds + 0.5), outcome: "applied")
+    }
+
+    mutating func send(
+        _ id: String, _ message: String, conversation: String = "u1_u2", seq: Int64, kind: Sent.Kind = .message,
+        at seconds: Double, _ change: (inout Sent) -> Void = { _ in }
+    ) {
+        var event = Sent(
+            kind: kind, app: "im", eventID: id, messageID: message, conversation: conversation, seq: seq,
+            recipients: ["u1"], atNanos: Self.nanos(seconds), sentMs: Self.ms(seconds))
+        event.push.content = "text of \(message)"
+        change(&event)
+        sources.sent.append(event)
+    }
+
+    /// Changes an event that was sent.
+    mutating func change(_ id: String, _ change: (inout Sent) -> Void) {
+        guard let index = sources.sent.firstIndex(where: { $0.eventID == id }) else { return }
+        change(&sources.sent[index])
+    }
+
+    mutating func push(
+        _ message: String?, pid: String, badge: Int64? = 1, to token: String = "t1", status: Int? = 200,
+        at seconds: Double, _ change: (inout Observed.Push) -> Void = { _ in }
+    ) {
+        var push = Observed.Push(
+            atNanos: Self.nanos(seconds), token: token, pid: pid, status: status, isAnswered: true, app: "im",
+            messageID: message, badge: badge, body: message.map { "N: text of \($0)" }, isMutable: true)
+        change(&push)
+        observed.pushes.append(push)
+    }
+
+    mutating func outcome(
+        _ id: String, _ verdict: String, _ reason: String, device: String = "", pid: String = "", badge: Int64? = nil,
+        uid: String = "u1", at seconds: Double
+    ) {
+        observed.outcomes.append(
+            Observed.Outcome(
+                atNanos: Self.nanos(seconds), eventID: id, uid: uid, device: device, verdict: verdict, reason: reason,
+                pid: pid, badge: badge))
+    }
+
+    /// Takes the outcomes and pushes of an event away.
+    mutating func forget(_ id: String, _ message: String) {
+        observed.outcomes.removeAll { $0.eventID == id }
+        observed.pushes.removeAll { $0.messageID == message }
+    }
+
+    mutating func deliver(_ id: String, device: String = "d1", alerts: Bool = true, at seconds: Double) {
+        observed.deliveries.append(
+            Observed.Delivery(
+                atNanos: Self.nanos(seconds), app: "im", eventID: id, uid: "u1", device: device, alerts: alerts,
+                isPushed: false, wantsAck: alerts))
+    }
+
+    mutating func move(_ device: String = "d1", _ state: String, isDesktop: Bool = false, at seconds: Double) {
+        sources.moves.append(
+            Move(
+                app: "im", uid: "u1", device: device, atNanos: Self.nanos(seconds), state: state, isDesktop: isDesktop,
+                hasLocal: false, openConversation: nil))
+    }
+}

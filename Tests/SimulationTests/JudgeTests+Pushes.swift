@@ -1,0 +1,95 @@
+@testable import Simulation
+
+extension JudgeTests {
+    static let pushRows = [
+        Row("a push twice", "no push twice") { $0.push("m1", pid: "p1", at: 13) },
+        Row("to another user", "no push to another user") {
+            $0.state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 15)
+        },
+        Row("after its read", "no push after its read") {
+            $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 14)
+            $0.push("m1", pid: "p1", at: 30)
+        },
+        Row("after its revoke", "no push after its revoke") {
+            $0.send("e3", "r3", seq: 3, kind: .revoke, at: 14) { $0.target = "m1" }
+            $0.outcome("e3", "suppressed", "no_token", at: 15)
+            $0.push("m1", pid: "p1", at: 30)
+        },
+        Row("out of order", "the order of a conversation") {
+            $0.push("m1", pid: "p1", at: 23)
+            $0.observed.pushes.removeFirst()
+        },
+        Row("in a muted conversation", "what a push is") {
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 15)
+        },
+        Row("in a DND window", "what a push is") {
+            $0.state("s2", .quiet(.init(isOn: true, start: 0, end: 1439, level: 5)), at: 15)
+        },
+        Row("against the sender's veto", "what a push is") { $0.change("e2") { $0.push.isEnabled = false } },
+        Row("after its life", "what a push is") {
+            $0.change("e2") { $0.push.expireMs = HistoryOfOneDay.ms(20.1) }
+            $0.push("m2", pid: "p2", status: 500, at: 30) { $0.expiration = HistoryOfOneDay.ms(20) / 1000 }
+        },
+        Row("with another life", "what a push is") {
+            $0.change("e2") { $0.push.expireMs = HistoryOfOneDay.ms(60) }
+            $0.observed.pushes[1].expiration = HistoryOfOneDay.ms(70) / 1000
+        },
+        Row("with hidden details", "what a push is") { $0.state("s2", .showsDetail(false), at: 5) },
+        Row("with another text", "what a push is") { $0.observed.pushes[1].body = "N: text of m1" },
+        Row("without the forced text", "what a push is") {
+            $0.change("e2") { $0.push.force = .init(uids: nil, content: "now", liftsMute: true) }
+        },
+        Row("a silent message as an alert", "what a push is") { $0.change("e2") { $0.push.isSilent = true } },
+        Row("a call to an alert token", "what a push is") { $0.change("e2") { $0.push.isVoip = true } },
+        Row("by a strategy without APNs", "what a push is") { $0.sources.apps[0].strategy = 3 },
+        Row("an update after the end of its activity", "what a push is") {
+            $0.change("e1") { $0.activity = Sent.Activity(id: "a", step: .end) }
+            $0.change("e2") { $0.activity = Sent.Activity(id: "a", step: .update) }
+        },
+        Row("of no event", "a push belongs to an event") { $0.push(nil, pid: "p5", at: 40) { $0.body = "?" } },
+        Row("a badge that the client counts", "the badge's owner") { $0.sources.apps[0].badge = .none },
+        Row("a badge over the cap", "the badge") { $0.sources.apps[0].badgeCap = 2 },
+    ]
+
+    static let deliveryRows = [
+        Row("to a suspended device", "deliveries") { $0.deliver("e2", at: 20.1) },
+        Row("none to a live device", "deliveries") {
+            $0.move("d1", "fg", at: 15)
+            $0.move("d1", "off", at: 40)
+        },
+        Row("an alert in a muted conversation", "deliveries") {
+            $0.move("d1", "fg", at: 15)
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 15)
+            $0.deliver("e2", at: 20.1)
+        },
+        Row("an alert of a silent message", "deliveries") {
+            $0.move("d1", "fg", at: 15)
+            $0.change("e2") { $0.push.isSilent = true }
+            $0.deliver("e2", at: 20.1)
+        },
+        Row("by a strategy without connections", "deliveries") {
+            $0.sources.apps[0].strategy = 2
+            $0.move("d1", "fg", at: 15)
+            $0.deliver("e2", at: 20.1)
+        },
+    ]
+
+    static let badgeRows = [
+        Row("a message more", "the badge") { $0.setProbe(badge: 4) },
+        Row("a message less", "the badge") { $0.setProbe(badge: 2) },
+        Row("what was read", "the badge") { $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30) },
+        Row("what was revoked", "the badge") {
+            $0.send("e3", "r3", seq: 3, kind: .revoke, at: 30) { $0.target = "m1" }
+            $0.outcome("e3", "suppressed", "no_token", at: 31)
+        },
+        Row("what does not count", "the badge") { $0.change("e2") { $0.push.isCounted = false } },
+        Row("a report that is not taken", "the badge") {
+            $0.state("s2", .report(value: 7, clientMs: HistoryOfOneDay.ms(15)), at: 15.1)
+        },
+        Row("a read before the report lowers nothing of it", "the badge") {
+            $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 12)
+            $0.state("s3", .report(value: 7, clientMs: HistoryOfOneDay.ms(15)), at: 15.1)
+            $0.setProbe(badge: 8)
+        },
+    ]
+}

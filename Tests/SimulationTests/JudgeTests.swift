@@ -1,0 +1,159 @@
+import Testing
+
+@testable import Simulation
+
+/// The judge finds each broken rule in a history made by hand, and nothing in a good one.
+@Suite("The judge of the simulation")
+struct JudgeTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        /// The broken rule; nil: none is.
+        let rule: String?
+        let change: @Sendable (inout HistoryOfOneDay) -> Void
+
+        init(_ name: String, _ rule: String?, _ change: @escaping @Sendable (inout HistoryOfOneDay) -> Void) {
+            testDescription = name
+            self.rule = rule
+            self.change = change
+        }
+    }
+
+    @Test(arguments: goodRows + outcomeRows + reasonRows + pushRows + deliveryRows + badgeRows)
+    func theRuleIsFound(_ row: Row) {
+        var history = HistoryOfOneDay()
+        row.change(&history)
+        let found = history.violations
+        if let rule = row.rule {
+            #expect(found.contains { $0.rule == rule }, "\(found)")
+        } else {
+            #expect(found.isEmpty)
+        }
+    }
+
+    static let goodRows = [
+        Row("the history as it is", nil) { _ in },
+        Row("a record twice after a fault", nil) {
+            $0.mayRepeat = true
+            $0.outcome("e1", "accepted", "ok", device: "d1", pid: "p1", at: 30)
+        },
+        Row("a muted message", nil) {
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 15)
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "suppressed", "conv_muted", at: 22)
+            $0.setProbe(badge: 2)
+        },
+        Row("a mute at the time of the message may hold or not", nil) {
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 20.5)
+        },
+        Row("a message that DND holds counts", nil) {
+            $0.state("s2", .quiet(.init(isOn: true, start: 0, end: 1439, level: 5)), at: 15)
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "suppressed", "dnd", at: 22)
+            $0.state("s3", .quiet(.init(isOn: false, start: 0, end: 1439, level: 5)), at: 50)
+        },
+        Row("an ack", nil) {
+            $0.move("d1", "fg", at: 15)
+            $0.move("d1", "off", at: 40)
+            $0.forget("e2", "m2")
+            $0.deliver("e2", at: 20.1)
+            $0.state("s2", .ack(device: "d1", messageID: "m2"), at: 21)
+            $0.outcome("e2", "online", "acked", device: "d1", at: 22)
+        },
+        Row("a report is the new base", nil) {
+            $0.state("s2", .report(value: 7, clientMs: HistoryOfOneDay.ms(15)), at: 15.1)
+            $0.setProbe(badge: 9)
+        },
+        Row("a read after the report lowers it", nil) {
+            $0.state("s2", .report(value: 7, clientMs: HistoryOfOneDay.ms(25)), at: 25.1)
+            $0.state("s3", .read(conversation: "u1_u2", upTo: 2), at: 30)
+            $0.setProbe(badge: 6)
+        },
+    ]
+
+    static let outcomeRows = [
+        Row("no outcome", "one final outcome") { $0.observed.outcomes.removeFirst() },
+        Row("two outcomes of a device", "one final outcome") {
+            $0.outcome("e1", "suppressed", "expired", device: "d1", at: 13)
+        },
+        Row("an outcome twice", "one final outcome") {
+            $0.outcome("e1", "accepted", "ok", device: "d1", pid: "p1", at: 13)
+        },
+        Row("only a parked record", "one final outcome") {
+            $0.observed.outcomes.removeFirst()
+            $0.outcome("e1", "parked", "unavailable", device: "d1", at: 12)
+        },
+        Row("none for a device", "one final outcome") {
+            $0.state("s2", .bind(device: "d2", token: "t2", type: .alert), at: 2)
+        },
+        Row("with a device and without", "a verdict with devices or one without") {
+            $0.outcome("e1", "suppressed", "no_token", at: 13)
+        },
+        Row("of a user who is no recipient", "results only of recipients") {
+            $0.outcome("e1", "suppressed", "no_token", uid: "u2", at: 13)
+        },
+        Row("a dead letter", "no dead letter") { $0.observed.deadLetters.append("bad_event") },
+    ]
+
+    static let reasonRows = [
+        Row("muted, and nobody muted", "the reason") { $0.deny("conv_muted") },
+        Row("DND without a window", "the reason") { $0.deny("dnd") },
+        Row("read by nobody", "the reason") { $0.deny("already_read") },
+        Row("revoked by nobody", "the reason") { $0.deny("revoked") },
+        Row("expired before its time", "the reason") {
+            $0.deny("expired")
+            $0.change("e2") { $0.push.expireMs = HistoryOfOneDay.ms(60) }
+        },
+        Row("vetoed, and no veto", "the reason") { $0.deny("msg_push_off") },
+        Row("no token, and a token is there", "the reason") { $0.deny("no_token") },
+        Row("for a desktop that is not there", "the reason") {
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "suppressed", "desktop_online", device: "d1", at: 22)
+        },
+        Row("merged without bursts", "the reason") {
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "suppressed", "coalesced", device: "d1", at: 22)
+        },
+        Row("moved, and no token moved", "the reason") {
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "suppressed", "token_moved", device: "d1", at: 22)
+        },
+        Row("long connection only", "the reason") {
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "suppressed", "connection_only", device: "d1", at: 22)
+        },
+        Row("accepted without a request", "the reason") { $0.observed.pushes.removeAll { $0.pid == "p2" } },
+        Row("forced by nobody", "the reason") { $0.observed.outcomes[1].reason = "forced" },
+        Row("acked without a delivery", "the reason") {
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "online", "acked", device: "d1", at: 22)
+        },
+        Row("pushed though muted", "the reason") {
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 15)
+        },
+        Row("a mention only for others", "the reason") {
+            $0.state("s2", .mute(conversation: "u1_u2", level: 2, untilMs: nil), at: 15)
+            $0.change("e2") {
+                $0.isGroup = true
+                $0.push.mentioned = ["u3"]
+            }
+        },
+        Row("an activity is over without an end", "the reason") {
+            $0.change("e2") { $0.activity = Sent.Activity(id: "a", step: .update) }
+            $0.deny("activity_over")
+        },
+    ]
+}
+
+extension HistoryOfOneDay {
+    /// The second message is denied for that reason.
+    mutating func deny(_ reason: String) {
+        forget("e2", "m2")
+        outcome("e2", "suppressed", reason, at: 22)
+    }
+
+    mutating func setProbe(badge: Int64) {
+        for index in observed.outcomes.indices where observed.outcomes[index].eventID == "e9" {
+            observed.outcomes[index].badge = badge
+        }
+    }
+}

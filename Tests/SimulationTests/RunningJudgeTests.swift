@@ -1,0 +1,84 @@
+import Testing
+
+@testable import Simulation
+
+/// What is judged while a world runs: commits and bounds.
+@Suite("The judge of commits and bounds")
+struct RunningJudgeTests {
+    private static func event(_ offset: Int64, to uids: [String] = ["u1"]) -> Sent {
+        Sent(
+            kind: .message, app: "im", eventID: "e\(offset)", messageID: "m\(offset)", conversation: "c", seq: offset,
+            recipients: uids, atNanos: 1, sentMs: 1, partition: 0, offset: offset)
+    }
+
+    private static func observed(
+        outcomes: [(event: String, uid: String, verdict: String)] = [], handedOn: [(event: String, key: String)] = []
+    ) -> Observed {
+        var observed = Observed()
+        for (event, uid, verdict) in outcomes {
+            observed.outcomes.append(
+                Observed.Outcome(
+                    atNanos: 1, eventID: event, uid: uid, device: "", verdict: verdict, reason: "", pid: "", badge: nil)
+            )
+        }
+        observed.handedOn = handedOn.map { Observed.HandOn(atNanos: 1, eventID: $0.event, key: $0.key) }
+        return observed
+    }
+
+    private static func violations(_ sent: [Sent], _ observed: Observed, offset: Int64) -> [Violation] {
+        var judge = CommitJudge()
+        judge.didCommit("im.events", 0, offset, sent: sent, states: [], observed)
+        return judge.violations
+    }
+
+    @Test func aCommitAfterTheOutcomesIsGood() {
+        let observed = Self.observed(outcomes: [("e0", "u1", "accepted"), ("e0", "u2", "suppressed")])
+        #expect(Self.violations([Self.event(0, to: ["u1", "u2"])], observed, offset: 1).isEmpty)
+    }
+
+    @Test func aCommitBeforeTheOutcomeOfARecipientIsFound() {
+        let observed = Self.observed(outcomes: [("e0", "u1", "accepted")])
+        #expect(Self.violations([Self.event(0, to: ["u1", "u2"])], observed, offset: 1).count == 1)
+    }
+
+    @Test func aCommitBelowTheEventIsGood() {
+        #expect(Self.violations([Self.event(5)], Observed(), offset: 5).isEmpty)
+    }
+
+    @Test func aParkedOutcomeAloneIsFound() {
+        let observed = Self.observed(outcomes: [("e0", "u1", "parked")])
+        #expect(Self.violations([Self.event(0)], observed, offset: 1).count == 1)
+    }
+
+    @Test(arguments: ["imu1", "imc", "imc#7"]) func workThatWasHandedOnIsGood(key: String) {
+        #expect(Self.violations([Self.event(0)], Self.observed(handedOn: [("e0", key)]), offset: 1).isEmpty)
+    }
+
+    @Test func workOfAnotherUserThatWasHandedOnIsFound() {
+        #expect(Self.violations([Self.event(0)], Self.observed(handedOn: [("e0", "imu2")]), offset: 1).count == 1)
+    }
+
+    @Test func aStateRecordWithoutResultIsFound() {
+        let state = StateSent(
+            kind: .showsDetail(true), app: "im", eventID: "s0", uid: "u1", atNanos: 1, sentMs: 1, partition: 0,
+            offset: 0)
+        var judge = CommitJudge()
+        judge.didCommit("im.user-state", 0, 1, sent: [], states: [state], Observed())
+        #expect(judge.violations.count == 1)
+    }
+
+    @Test func countsOverTheirBoundAreFound() {
+        var plan = Plan(seed: 1)
+        plan.windowRecords = 20
+        plan.partitions = 1
+        plan.apps = [AppSettings(id: "im")]
+        plan.apps[0].inFlight = 2
+        var judge = BoundsJudge(plan)
+        judge.look("worker-1", [("pushes on streams", 2), ("user-state records", 2_000), ("events", 84)])
+        #expect(judge.violations.isEmpty)
+        judge.look("worker-1", [("pushes on streams", 3)])
+        judge.look("worker-1", [("events", 1_000)])
+        judge.didTurn("worker-1", bytes: 2 << 20)
+        #expect(judge.violations.count == 3)
+    }
+}
