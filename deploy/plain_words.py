@@ -19,7 +19,7 @@ from pathlib import Path
 
 SHARE_MAX = 0.02
 WORDS_MIN = 4  # shorter texts are names, not sentences
-PAGES = re.compile(r"(README|CHANGELOG|CONTRIBUTING)\.md|(docs|deploy|chaos|Config|Examples)/.*\.md")
+PAGES = re.compile(r"(README|CHANGELOG|CONTRIBUTING|RELEASING|SECURITY)\.md|(docs|deploy|chaos|Config|Examples)/.*\.md")
 
 HABITS = {
     "'told' or 'tells of' for reporting": r"\btold\b|\btells? (?:of|it|how|what|who)\b",

@@ -14,7 +14,7 @@ from docs.tests.schemas import SCHEMAS
 TOP = Path(__file__).parents[2]
 PAGES = sorted(
     [
-        *(TOP / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *(TOP / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "RELEASING", "SECURITY")),
         *(page for folder in ("docs", "Examples", "deploy", "Config") for page in (TOP / folder).glob("**/*.md")),
     ]
 )
