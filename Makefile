@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench build release lint clean packages \
-	simulation chaos chaos-short chaos-test docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
+	simulation simulation-short simulation-mutations chaos chaos-short chaos-test docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## lists the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,17 @@ simulation: SEEDS = 300
 simulation: packages ## the whole fleet in one thread and virtual time: SEEDS=300, FIRST=1, FAULTS=crash, ARGS="--log --shrink"
 	swift build -c release --product simulation --scratch-path .build/simulation
 	.build/simulation/release/simulation --seeds $(SEEDS) --first $(FIRST) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
+
+# With the debug build that the tests need anyway: an optimised build takes longer than these seeds.
+simulation-short: SEEDS = 300
+simulation-short: packages ## 300 seeds by a debug build, in two processes; whether all defects for simulation-mutations apply
+	python3 Tests/Mutations/mutations.py --check
+	swift build --product simulation
+	@half=$$(($(SEEDS) / 2)); .build/debug/simulation --first $(FIRST) --seeds $$half & one=$$!; \
+	.build/debug/simulation --first $$(($(FIRST) + half)) --seeds $$(($(SEEDS) - half)); two=$$?; wait $$one && exit $$two
+
+simulation-mutations: packages ## the first seed that finds each of some thirty defects: ARGS="--only late-reply --seeds 200"
+	python3 Tests/Mutations/mutations.py $(ARGS)
 
 # docs/chaos.md. Python's part is installed from PyPI into a virtual environment of its own.
 SEEDS = 1

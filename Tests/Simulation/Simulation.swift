@@ -10,6 +10,8 @@ public struct Simulation {
         public let hash: UInt64
         public let lines: [String]
         public let events: Int
+        /// Turns of all loops.
+        public let turns: Int
         /// The time that passed in the world.
         public let seconds: Double
     }
@@ -25,7 +27,7 @@ public struct Simulation {
         let report = Report(
             plan: plan, violations: violations, hash: world.story.hash ^ world.system.fingerprint,
             lines: world.story.lines ?? [], events: world.traffic.sent.count + world.traffic.states.count,
-            seconds: Double(world.system.nowNanos) / 1e9)
+            turns: world.system.turns, seconds: Double(world.system.nowNanos) / 1e9)
         world.end()
         return report
     }

@@ -1,87 +1,68 @@
 import Glibc
 import Simulation
 
-/// `simulation [--seeds N] [--first K] [--seed K] [--log] [--msg ID] [--shrink] [--faults A,B]`
-struct Options {
-    var seeds = 100
-    var first: UInt64 = 1
-    var keepsLog = false
-    var message: String?
-    var shrinks = false
-    var faults: [FaultKind]?
-
-    init?(_ arguments: [String]) {
-        var rest = arguments[...]
-        while let word = rest.popFirst() {
-            switch word {
-            case "--log": keepsLog = true
-            case "--shrink": shrinks = true
-            case "--seeds":
-                guard let count = rest.popFirst().flatMap({ Int($0) }) else { return nil }
-                seeds = count
-            case "--first", "--seed":
-                guard let number = rest.popFirst().flatMap({ UInt64($0) }) else { return nil }
-                first = number
-                if word == "--seed" { seeds = 1 }
-            case "--msg":
-                keepsLog = true
-                message = rest.popFirst()
-            case "--faults":
-                let names = (rest.popFirst() ?? "").split(separator: ",").map(String.init)
-                let kinds = names.compactMap(FaultKind.init(rawValue:))
-                guard kinds.count == names.count else { return nil }
-                faults = kinds
-            default: return nil
-            }
-        }
-    }
-}
-
 func now() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-func run(_ options: Options) throws -> Bool {
+/// Writes a line to standard error.
+func complain(_ line: String) { _ = write(2, line + "\n", line.utf8.count + 1) }
+
+/// A line on standard error every ten seconds.
+struct Progress {
+    let seeds: Int
+    private var nextSeconds = now() + 10
+
+    init(seeds: Int) { self.seeds = seeds }
+
+    mutating func tell(_ total: Total, seed: UInt64) {
+        guard now() >= nextSeconds else { return }
+        nextSeconds = now() + 10
+        complain(
+            "seed \(seed): \(total.seeds) of \(seeds), \(total.failed.count) failed, \(total.seedsPerMinute) a minute")
+    }
+}
+
+func run(_ options: Options) throws -> Total {
     var template = Array("/tmp/simulation-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { return false }
+    guard mkdtemp(&template) != nil else { exit(70) }
     let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let simulation = try Simulation(folder: folder)
     defer {
         unlink(folder + "/AuthKey_ABC123DEFG.p8")
         rmdir(folder)
     }
-    let simulation = try Simulation(folder: folder)
+    let printer = Printer(isJSON: options.isJSON)
     let began = now()
-    var (failed, events, seconds): ([UInt64], Int, Double) = ([], 0, 0)
-    for seed in options.first..<options.first + UInt64(max(0, options.seeds)) {
+    var (total, progress) = (Total(), Progress(seeds: options.seeds))
+    for seed in options.first..<options.first + UInt64(options.seeds) where !options.skipped.contains(seed) {
+        progress.tell(total, seed: seed)
         let plan = Plan(seed: seed, faults: options.faults)
         let report = try simulation.run(plan, keepsLog: options.keepsLog, message: options.message)
         for line in report.lines { print(line) }
-        events += report.events
-        seconds += report.seconds
         if options.keepsLog { print("hash \(String(report.hash, radix: 16))") }
+        total.add(report)
+        total.seconds = max(0.001, now() - began)
         guard !report.violations.isEmpty else { continue }
-        failed.append(seed)
-        print(plan.text)
-        for violation in report.violations { print("  \(violation.rule): \(violation.text)") }
         let again = try simulation.run(plan)
-        if again.hash != report.hash { print("  and a second run of the seed differs") }
-        guard options.shrinks else { continue }
-        let smaller = try simulation.shrink(plan)
-        print("  smaller: \(smaller.plan.text)")
-        for violation in smaller.violations { print("    \(violation.rule): \(violation.text)") }
+        printer.failed(
+            report, isRepeatable: again.hash == report.hash,
+            smaller: options.shrinks ? try simulation.shrink(plan) : nil)
+        fflush(nil)
+        if options.stops { break }
     }
-    let took = max(0.001, now() - began)
-    print(
-        "\(options.seeds) seeds, \(failed.count) failed\(failed.isEmpty ? "" : ": \(failed)"); \(events) records, "
-            + "\(Int(seconds)) s of the world in \(Int(took * 1000)) ms: \(Int(Double(options.seeds) * 60 / took)) seeds "
-            + "and \(Int(Double(events) / took * 60)) records a minute")
-    return failed.isEmpty
+    printer.summary(total)
+    return total
 }
 
 guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
-    print("usage: simulation [--seeds N] [--first K] [--seed K] [--log] [--msg ID] [--shrink] [--faults A,B]")
+    complain(Options.help)
     exit(64)
 }
-exit(try run(options) ? 0 : 1)
+if options.wantsHelp {
+    print(Options.help)
+    exit(0)
+}
+exit(try run(options).failed.isEmpty ? 0 : 1)

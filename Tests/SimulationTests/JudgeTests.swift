@@ -122,6 +122,10 @@ struct JudgeTests {
             $0.outcome("e2", "suppressed", "connection_only", device: "d1", at: 22)
         },
         Row("accepted without a request", "the reason") { $0.observed.pushes.removeAll { $0.pid == "p2" } },
+        Row("rejected, and APNs refused nothing", "the reason") {
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "rejected", "Unanswered", device: "d1", pid: "p2", at: 22)
+        },
         Row("forced by nobody", "the reason") { $0.observed.outcomes[1].reason = "forced" },
         Row("acked without a delivery", "the reason") {
             $0.forget("e2", "m2")

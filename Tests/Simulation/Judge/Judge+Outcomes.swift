@@ -38,6 +38,8 @@ extension Judge {
         guard !own.isEmpty else {
             return found("one final outcome", "\(event.eventID) has none for \(uid)", event.messageID)
         }
+        // A copy that another worker reads is resumed while the first is unfinished.
+        let mayRepeat = mayRepeat || event.isDoubled
         let withoutDevice = own.filter { $0.device.isEmpty }
         if !withoutDevice.isEmpty, withoutDevice.count < own.count {
             found(
@@ -92,6 +94,8 @@ extension Judge {
             if !isAccepted, !isRepeat(outcome, event, uid) { return "APNs accepted no such push" }
             if outcome.reason != (steps.isForced ? "forced" : "ok") { return "forced is \(steps.isForced)" }
         case "online": return faultOnline(outcome, event, uid)
+        case "rejected":
+            if outcome.reason == "Unanswered", !mayRepeat { return "no link broke" }
         case "suppressed":
             switch outcome.reason {
             case "no_token":

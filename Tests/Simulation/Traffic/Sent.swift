@@ -14,6 +14,8 @@ struct Sent {
     var recipients: [String]
     /// The members of a group come from Redis.
     var isToGroup = false
+    /// The producer wrote it twice.
+    var isDoubled = false
     var atNanos: UInt64
     var sentMs: Int64
     var push = PushWords()

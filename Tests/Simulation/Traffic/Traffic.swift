@@ -208,7 +208,8 @@ final class Traffic {
             Sent(
                 kind: event.target == nil ? event.kind : .revoke, app: event.app, eventID: eventID,
                 messageID: messageID, conversation: event.conversation, isGroup: members != nil, seq: seq,
-                recipients: recipients, isToGroup: event.uids == nil, atNanos: system.nowNanos,
+                recipients: recipients, isToGroup: event.uids == nil, isDoubled: event.isDoubled,
+                atNanos: system.nowNanos,
                 sentMs: system.wallMs, push: words, target: event.target?.messageID, partition: place.partition,
                 offset: place.offset), words.members)
     }

@@ -24,6 +24,9 @@ public final class World {
     private var stranded: [Violation] = []
     private var commits = CommitJudge()
     private var bounds: BoundsJudge
+    /// The topics may have new records.
+    private var hasKafkaRun = false
+    private var looks = 0
     /// What the faults of this run allow.
     var mayRepeat = false
     var mayReorder = false
@@ -56,7 +59,11 @@ public final class World {
         bounds = BoundsJudge(plan)
         observer = Observer(story: story, partitions: Int(plan.partitions))
         system.part = (
-            { kafka.nextNanos }, { [unowned kafka] _ in kafka.runNext() }
+            { kafka.nextNanos },
+            { [unowned self] _ in
+                hasKafkaRun = true
+                self.kafka.runNext()
+            }
         )
         kafka.didCommit = { [unowned self] in didCommit($0, $1, $2) }
         system.didTurn = { [unowned self] in if $0 != "apns" { bounds.didTurn($0, bytes: $1) } }
@@ -160,8 +167,13 @@ public final class World {
     }
 
     private func observe() {
-        observer.read(kafka, system.nowNanos)
+        if hasKafkaRun {
+            hasKafkaRun = false
+            observer.read(kafka, system.nowNanos)
+        }
         observer.read(apns.takeRequests(), system.nowNanos)
+        looks += 1
+        guard looks.isMultiple(of: 10) else { return }
         for worker in workers where !worker.process.isDead { bounds.look(worker.name, worker.leftovers) }
     }
 

@@ -251,7 +251,8 @@ final class Intake {
     // MARK: Settling
 
     /// Records read and not settled.
-    var unsettledCount: Int { ledger.unsettledCount }
+    var unsettledCount: Int { ledger.unsettledCount + parkedLedger.unsettledCount }
+    var unsettledBytes: Int { ledger.unsettledBytes + parkedLedger.unsettledBytes }
 
     /// Nil if everything is settled.
     var oldestUnsettledNanos: UInt64? { ledger.oldestUnsettledAgeNanos(nowNanos: shard.nowNanos) }
