@@ -44,6 +44,12 @@ public enum FleetMetrics {
     public static let openFiles = "process_open_fds"
     public static let lostLogLines = "carillon_log_lines_dropped_total"
     public static let started = "process_start_time_seconds"
+    public static let alarms = "carillon_apns_alarms_total"
+    public static let retriesDenied = "carillon_retries_denied_total"
+    public static let commits = "carillon_kafka_commits_total"
+    public static let gap = "carillon_kafka_gap_records_total"
+    public static let series = "carillon_metrics_series"
+    public static let openFilesMax = "process_max_fds"
 
     public static let histograms = [endToEnd, pushLatency, redisSeconds]
     public static let all =

@@ -6,7 +6,7 @@ public struct FleetView: Sendable {
     /// A worker's answer.
     public struct Worker: Equatable, Sendable {
         public enum State: Equatable, Sendable {
-            case ready, notReady, draining, away
+            case ready, degraded, notReady, draining, away
         }
 
         public var address: String
@@ -171,7 +171,8 @@ public struct FleetView: Sendable {
             }
             return
         }
-        let state: Worker.State = status.isDraining ? .draining : status.isReady ? .ready : .notReady
+        let working: Worker.State = status.notes.isEmpty ? .ready : .degraded
+        let state: Worker.State = status.isDraining ? .draining : status.isReady ? working : .notReady
         workers.append(
             Worker(address: look.address, state: state, reasons: status.missing, notes: status.notes))
         shards += status.shards

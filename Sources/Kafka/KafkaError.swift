@@ -19,8 +19,8 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     /// By librdkafka's number.
-    package init(code: Int32, isFatal: Bool = false) {
-        self.init(rd_kafka_resp_err_t(rawValue: code), isFatal: isFatal)
+    package init(code: Int32, text: String? = nil, isFatal: Bool = false) {
+        self.init(rd_kafka_resp_err_t(rawValue: code), text: text, isFatal: isFatal)
     }
 
     /// The producer's bounded queue stayed full.

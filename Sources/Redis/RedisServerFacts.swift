@@ -21,6 +21,9 @@ public struct RedisServerFacts: Sendable, Equatable {
     public var isReplica: Bool?
     /// `maxmemory_policy`.
     public var evictionPolicy: String?
+    /// `used_memory` and `maxmemory` in bytes; no limit is 0.
+    public var memory: Int64?
+    public var memoryMax: Int64?
     /// `aof_enabled`: each write goes to a file.
     public var keepsLog: Bool?
     /// Our clock minus the server's (`server_time_usec`) in milliseconds when it answered, plus a round trip.
@@ -66,6 +69,8 @@ public struct RedisServerFacts: Sendable, Equatable {
                 clockAheadMs = Int64(String(decoding: value, as: UTF8.self)).map { nowMs &- $0 / 1000 }
             case "connected_slaves": replicaCount = Int(String(decoding: value, as: UTF8.self))
             case "master_link_status": isLinkedToMaster = value.elementsEqual("up".utf8)
+            case "used_memory": memory = Int64(String(decoding: value, as: UTF8.self))
+            case "maxmemory": memoryMax = Int64(String(decoding: value, as: UTF8.self))
             case "maxmemory_policy": evictionPolicy = String(decoding: value, as: UTF8.self)
             default: break
             }

@@ -46,6 +46,7 @@ enum TopJSON {
         let state =
             switch worker.state {
             case .ready: "ready"
+            case .degraded: "degraded"
             case .notReady: "not_ready"
             case .draining: "draining"
             case .away: "away"

@@ -47,8 +47,9 @@ enum TopText {
 
     private static func state(_ state: FleetView.Worker.State) -> TopLayout.Item {
         switch state {
-        case .ready: Item("ready", .good)
-        case .notReady: Item("not ready", .bad)
+        case .ready: Item("ok", .good)
+        case .degraded: Item("degraded", .warning)
+        case .notReady: Item("down", .bad)
         case .draining: Item("draining", .warning)
         case .away: Item("away", .bad)
         }

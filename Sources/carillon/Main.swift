@@ -16,6 +16,7 @@ struct Main {
             CommandEntry(CheckCommand.self),
             CommandEntry(ExplainCommand.self),
             CommandEntry(TraceCommand.self),
+            CommandEntry(TailCommand.self),
             CommandEntry(SendCommand.self),
             CommandEntry(ChannelCommand.self),
             CommandEntry(UserCommand.self),

@@ -29,7 +29,7 @@ import Testing
         let lines = TopText.lines(try Self.view(), width: width)
         for line in lines { #expect(TopLayout.cells(line.text) <= max(width, 24), "\(width): \(line.text)") }
         let text = lines.map(\.text).joined(separator: "\n")
-        for word in ["not ready", "away", "in work 12", "queued", "im.events", "reasons"] {
+        for word in ["down", "away", "in work 12", "queued", "im.events", "reasons"] {
             #expect(text.contains(word), "\(width) \(word)")
         }
         #expect(!text.contains("\u{1b}[2J") && !text.contains("\u{1b}[31m"))

@@ -575,6 +575,8 @@ STEPS = [
 
 # Alerts that no fault here can cause, and why. promtool tests their expressions.
 WITHOUT_STEP = {
+    "CarillonLoopStuck": "a stopped process answers no scrape; the simulation has a stuck loop",
+    "CarillonNoStreams": "the simulator's scenario changes all connections of the world",
     "CarillonClockOff": "all processes share the machine's clock",
     "CarillonClockWrong": "all processes share the machine's clock",
     "CarillonPartitionRestarted": "the broker cannot create a topic again under a running group",

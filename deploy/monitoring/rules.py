@@ -241,6 +241,14 @@ def process_alerts(terms: Terms) -> list[Alert]:
             "Records wait in Kafka. Reading goes on by itself when the clocks agree.",
         ),
         Alert(
+            "CarillonLoopStuck",
+            "page",
+            'carillon_ready{part="loop"} == 0',
+            d("1m"),
+            "{{ $labels.instance }}: a shard does not turn",
+            "It reads, pushes and commits nothing. After ten seconds /livez is 503, so that a supervisor restarts it.",
+        ),
+        Alert(
             "CarillonDescriptorsLow",
             "ticket",
             f"process_open_fds{{{JOB}}} / process_max_fds{{{JOB}}} > 0.8",
@@ -355,6 +363,15 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             d("2m"),
             f"No connection to APNs is possible for {where}",
             "Its pushes wait in carillon.parked until a connection is open. Other apps continue.",
+        ),
+        Alert(
+            "CarillonNoStreams",
+            "page",
+            f"sum by ({of}) (carillon_apns_streams_limit) == 0"
+            f' and sum by ({of}) (carillon_apns_connections{{state="ready"}}) > 0',
+            d("2m"),
+            f"APNs, or what answers in its place, allows no stream on the connections of {where}",
+            "Its pushes wait in carillon.parked. Connections are replaced until one allows streams. Other apps continue.",
         ),
         Alert(
             "CarillonAuthRejected",

@@ -56,6 +56,14 @@ CASES = {
         {f'carillon_config_reloads_total{{{AT},result="refused"}}': "0x10 1x50"},
         {9: [], 13: ["CarillonReloadRefused ticket"], 40: []},
     ),
+    "loop": Case({f'carillon_ready{{{AT},part="loop"}}': "1x10 0x5 1x20"}, {9: [], 13: ["CarillonLoopStuck page"], 20: []}),
+    "streams": Case(
+        {
+            f"carillon_apns_streams_limit{{{APP}}}": "500x10 0x10 500x20",
+            f'carillon_apns_connections{{{APP},state="ready"}}': "2x40",
+        },
+        {9: [], 15: ["CarillonNoStreams page"], 25: []},
+    ),
     "log": Case({f"carillon_log_lines_dropped_total{{{AT}}}": "0x10 40x50"}, {9: [], 13: ["CarillonLogLost ticket"], 25: []}),
     # Its series begins with the first one.
     "dead letter": Case(

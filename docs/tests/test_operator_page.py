@@ -102,11 +102,12 @@ def test_numbers_change_in_place_while_traffic_flows(tab: Browser, page: str) ->
     assert "pushes accepted" in tab.text("#apps li")
     tab.until("its rates are known", lambda: tab.text("#flow-2").strip()[0] in "123456789")
     tab.until("the graphs are drawn", lambda: tab.ask("document.querySelectorAll('#flow svg polyline').length") == 4)
+    assert tab.text("#place").strip() and tab.text("#flow .axis").endswith("now")
     # The nodes are the same, so typing is not disturbed.
     assert tab.ask("document.querySelector('#apps li').isOurs") is True
     assert tab.ask("document.activeElement.id") == "ask-user"
     assert tab.ask("document.activeElement.value") == "half a na"
-    tab.until("a refused token is told", lambda: "BadDeviceToken" in tab.text("#failures"))
+    tab.until("a refused token is told", lambda: "BadDeviceToken" in tab.text("#outcomes"))
 
 
 def test_it_asks_nobody_but_its_server(tab: Browser, page: str) -> None:
@@ -136,7 +137,7 @@ def test_it_has_a_light_and_a_dark_face(tab: Browser, page: str) -> None:
     light = colours()
     tab.show(dark=True)
     dark = colours()
-    assert light[0] == "rgb(255, 255, 255)" and all(one != other for one, other in zip(light, dark, strict=True))
+    assert light[0] == "rgb(245, 246, 248)" and all(one != other for one, other in zip(light, dark, strict=True))
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -165,9 +166,19 @@ def test_the_keyboard_reaches_the_box_and_gets_its_answer(tab: Browser, page: st
     tab.press("page-m1" + Keys.ENTER)
     tab.until("it is answered", lambda: "/trace?" in tab.driver.current_url and tab.ask("!!document.getElementById('answer')"))
     answer = tab.text("#answer")
-    for words in ("page-m1", "accepted", "DND", "A plain message", "phone"):
+    for words in ("page-m1", "Pushed to phone at", "badge", "accepted", "DND"):
         assert words in answer, answer
     assert GOOD not in answer and "hello" not in answer
+
+
+def test_the_header_shows_health_and_a_problem_links_to_its_runbook(tab: Browser, page: str) -> None:
+    tab.open(page)
+    words = urllib.request.urlopen(f"{page}readyz", timeout=30).read().decode()
+    health = "degraded" if ": degraded" in words else "ok"
+    tab.until("health is shown", lambda: health in tab.text("#state"))
+    tab.open(f"{page}runbooks#carillonredisdown")
+    assert tab.ask("document.querySelector(':target').textContent") == "CarillonRedisDown"
+    assert tab.barriers() == []
 
 
 def test_it_pauses_and_goes_on(tab: Browser, page: str) -> None:

@@ -158,8 +158,26 @@ extension StateReader {
         var leases: [String: Int64] = [:]
         for gateway in Set(recipient.presence.map(\.gateway)) { leases[gateway] = try await lease(gateway) }
         return UserFacts(
-            settings: recipient.settings, tokens: recipient.tokens, presence: recipient.presence, leases: leases,
+            settings: recipient.settings, tokens: recipient.tokens, presence: recipient.presence,
+            malformedPresence: try await malformedPresence(app: app, uid: uid), leases: leases,
             badge: try await badge(app: app, uid: uid))
+    }
+
+    /// Fields of the presence key that count as absent because nobody can read them.
+    private func malformedPresence(app: String, uid: String) async throws(RedisFault) -> [UserFacts.Malformed] {
+        var found: [UserFacts.Malformed] = []
+        try await ask(
+            1,
+            { (store, tags) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: tags[0]) },
+            { _, reply in
+                reply.forEachPair { field, value in
+                    guard found.count < RecipientReplies.devicesMax,
+                        PresenceText.entry(device: field.bytes, value: value.bytes) == nil
+                    else { return }
+                    found.append(UserFacts.Malformed(device: field.bytes, value: value.bytes))
+                }
+            })
+        return found
     }
 
     /// Reads a lease that does not exist; in a cluster, from one node.
@@ -171,8 +189,23 @@ public struct UserFacts: Sendable {
     public var settings: UserSettings
     public var tokens: [BoundToken]
     public var presence: [DevicePresence]
+    /// Presence that counts as absent.
+    public var malformedPresence: [Malformed] = []
     /// The epochs of the gateways' leases; a missing entry means no lease.
     public var leases: [String: Int64]
     /// Uncapped.
     public var badge: Int64
+
+    /// A field as it is stored, cut.
+    public struct Malformed: Sendable {
+        public var device: String
+        public var value: String
+
+        private static let bytesMax = 200
+
+        init(device: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+            self.device = String(decoding: device.prefix(Self.bytesMax), as: UTF8.self)
+            self.value = String(decoding: value.prefix(Self.bytesMax), as: UTF8.self)
+        }
+    }
 }

@@ -1,3 +1,4 @@
+import PushCore
 public import Redis
 
 extension StateReader {
@@ -12,11 +13,11 @@ extension StateReader {
         return Self.ordered(records, plan, nowMs)
     }
 
-    /// The recorded decisions on all of a user's events. Scans every key of the server in small steps, because an index
+    /// The recorded decisions on all of a user's events, and what has not ended. Scans every key of the server in small steps, because an index
     /// would cost every push. Takes some seconds per ten million keys.
     public func traces(
         app: String, uid: String, plan: TracePlan, nowMs: Int64
-    ) async throws(RedisFault) -> [TraceRecord] {
+    ) async throws(RedisFault) -> (records: [TraceRecord], waiting: [WaitingPush]) {
         var marks: [String: (kind: PairKind, id: String)] = [:]
         var cursor: UInt64 = 0
         repeat {
@@ -35,10 +36,22 @@ extension StateReader {
             marks[PairKind.message.rawValue + id] = (.message, id)
         }
         var records: [TraceRecord] = []
-        for mark in marks.values {
-            if let record = try await trace(app: app, uid: uid, mark.kind, mark.id) { records.append(record) }
+        var waiting: [WaitingPush] = []
+        for (kind, id) in marks.values.sorted(by: { $0.id < $1.id }) {
+            guard let mark = try await mark(app: app, uid: uid, kind: kind, id: id) else { continue }
+            if let record = Self.record(mark, kind, id) { records.append(record) }
+            if mark.state == .fresh || mark.state == .resume {
+                waiting.append(WaitingPush(what: .event(kind, id: id)))
+            }
         }
-        return Self.ordered(records, plan, nowMs)
+        return (Self.ordered(records, plan, nowMs), waiting + (try await parked(app: app, uid: uid, nowMs: nowMs)))
+    }
+
+    /// The devices that have a push in `carillon.parked`.
+    private func parked(app: String, uid: String, nowMs: Int64) async throws(RedisFault) -> [WaitingPush] {
+        try await recipient(app: app, uid: uid, conversation: "", group: nil).parked.compactMap { device, note in
+            note.leftMs(nowMs: nowMs).map { _ in WaitingPush(what: .parked(device: device, dueMs: note.dueMs)) }
+        }
     }
 
     /// The group messages with members' marks in a common key, if this user is among them.
@@ -67,8 +80,11 @@ extension StateReader {
     private func trace(
         app: String, uid: String, _ kind: PairKind, _ id: String
     ) async throws(RedisFault) -> TraceRecord? {
-        guard let mark = try await mark(app: app, uid: uid, kind: kind, id: id), !mark.trace.isEmpty else { return nil }
-        return mark.trace.withUnsafeBytes { TraceRecord($0, kind: kind, id: id) }
+        try await mark(app: app, uid: uid, kind: kind, id: id).flatMap { Self.record($0, kind, id) }
+    }
+
+    private static func record(_ mark: PairMark, _ kind: PairKind, _ id: String) -> TraceRecord? {
+        mark.trace.isEmpty ? nil : mark.trace.withUnsafeBytes { TraceRecord($0, kind: kind, id: id) }
     }
 
     private static func ordered(_ records: [TraceRecord], _ plan: TracePlan, _ nowMs: Int64) -> [TraceRecord] {

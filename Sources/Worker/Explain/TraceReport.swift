@@ -3,10 +3,21 @@ public import Redis
 
 /// The report of `carillon trace` and of the operator's page on a user's events.
 public enum TraceReport: Sendable, Equatable {
-    /// Oldest first.
-    case records([TraceRecord])
+    /// Oldest first, and what has begun and not ended, if all of a user's events were asked for.
+    case records([TraceRecord], waiting: [WaitingPush])
     /// Nothing was found; the text gives possible reasons.
     case absent(String)
+}
+
+/// An event that has begun for a user and not ended, or a device whose pushes wait in `carillon.parked`.
+public struct WaitingPush: Sendable, Equatable {
+    public enum What: Sendable, Equatable {
+        case event(PairKind, id: String)
+        /// - Parameter dueMs: when it is looked at again, Unix ms.
+        case parked(device: String, dueMs: Int64)
+    }
+
+    public var what: What
 }
 
 extension StateReader {
@@ -16,12 +27,13 @@ extension StateReader {
     ) async throws(RedisFault) -> TraceReport {
         let plan = TracePlan(settings)
         let records: [TraceRecord]
+        var waiting: [WaitingPush] = []
         if let message {
             records = try await trace(app: app, uid: uid, message: message, plan: plan, nowMs: nowMs)
         } else {
-            records = try await traces(app: app, uid: uid, plan: plan, nowMs: nowMs)
+            (records, waiting) = try await traces(app: app, uid: uid, plan: plan, nowMs: nowMs)
         }
-        if !records.isEmpty { return .records(records) }
+        if !records.isEmpty || !waiting.isEmpty { return .records(records, waiting: waiting) }
         return .absent(try await absence(app, uid, message, plan, settings, nowMs: nowMs))
     }
 

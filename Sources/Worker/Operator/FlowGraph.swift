@@ -1,6 +1,6 @@
 import Fleet
 
-/// A small graph of rates over time as inline SVG: newest at the right, zero at the bottom.
+/// A small graph of rates over time as inline SVG: newest at the right, zero at the bottom, a line for each minute.
 enum FlowGraph {
     private static let (width, height) = (180.0, 40.0)
 
@@ -17,11 +17,21 @@ enum FlowGraph {
             (x: start + step * Double(index), y: height - 1 - (most > 0 ? rate / most : 0) * (height - 2))
         }
         let area = [(x: start, y: height)] + line + [(x: width, y: height)]
-        let minutes = FigureText.duration(Double(finite.count) * Double(FlowRing.stepNanos) / 1e9)
+        let minutes = Int(FlowRing.seconds / 60)
+        let grid = (0..<minutes).map { minute -> Markup in
+            let x = width * Double(minute) / Double(minutes)
+            return "<line class=\"grid\" \(Markup(line: (x, 0, x, height)))/>"
+        }
+        let seconds = FigureText.duration(Double(finite.count) * FlowRing.stepSeconds)
+        let axis = (0...minutes).map { minute -> Markup in
+            minute == minutes ? "<span>now</span>" : "<span>−\(minutes - minute) min</span>"
+        }
         return """
+            <p class="most" aria-hidden="true">at most \(FigureText.number(most))</p>\
             <svg class="graph" role="img" viewBox="0 0 180 40" preserveAspectRatio="none" aria-label="\(what) a second in \
-            the last \(minutes): \(FigureText.number(now)) now, \(FigureText.number(most)) at most">\
-            <polygon points="\(Markup(points: area))"/><polyline points="\(Markup(points: line))"/></svg>
+            the last \(seconds): \(FigureText.number(now)) now, \(FigureText.number(most)) at most">\
+            <polygon points="\(Markup(points: area))"/>\(grid.joined())<polyline points="\(Markup(points: line))"/></svg>\
+            <p class="axis" aria-hidden="true">\(axis.joined())</p>
             """
     }
 }

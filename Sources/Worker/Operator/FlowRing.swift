@@ -12,6 +12,9 @@ struct FlowRing: Sendable {
 
     static let stepNanos: UInt64 = 2_000_000_000
     static let stepsMax = 90
+    static let stepSeconds = Double(stepNanos) / 1e9
+    /// The whole time that it covers.
+    static let seconds = stepSeconds * Double(stepsMax)
 
     /// Per second, oldest first, in the order of `Flow`.
     private(set) var steps: [[Double]] = []

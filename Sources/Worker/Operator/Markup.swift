@@ -21,11 +21,18 @@ struct Markup: Sendable, Equatable, ExpressibleByStringInterpolation {
 
     /// The points of a line in a picture, in tenths.
     init(points: [(x: Double, y: Double)]) {
-        func tenths(_ value: Double) -> String {
-            let whole = Int((min(max(value, 0), 10_000) * 10).rounded())
-            return "\(whole / 10).\(whole % 10)"
-        }
-        html = points.map { "\(tenths($0.x)),\(tenths($0.y))" }.joined(separator: " ")
+        html = points.map { "\(Self.tenths($0.x)),\(Self.tenths($0.y))" }.joined(separator: " ")
+    }
+
+    /// The ends of a line in a picture, as attributes.
+    init(line ends: (Double, Double, Double, Double)) {
+        let (x1, y1, x2, y2) = (Self.tenths(ends.0), Self.tenths(ends.1), Self.tenths(ends.2), Self.tenths(ends.3))
+        html = "x1=\"\(x1)\" y1=\"\(y1)\" x2=\"\(x2)\" y2=\"\(y2)\""
+    }
+
+    private static func tenths(_ value: Double) -> String {
+        let whole = Int((min(max(value, 0), 10_000) * 10).rounded())
+        return "\(whole / 10).\(whole % 10)"
     }
 
     struct StringInterpolation: StringInterpolationProtocol {

@@ -19,6 +19,7 @@ final class OperatorPages {
 
     private let server: HTTPServer
     private let box: TraceBox
+    private let loop: Loop
     var port: UInt16 { server.port }
 
     /// A loop without a turn for this time is dead. Dependencies do not affect liveness.
@@ -33,6 +34,7 @@ final class OperatorPages {
     ) throws(LoopFault) {
         server = try HTTPServer(loop: loop, host: http.host, port: http.port, access: http.access)
         box = TraceBox(loop: loop)
+        self.loop = loop
         servePrograms(registry, sources)
         servePeople(sources)
     }
@@ -53,12 +55,8 @@ final class OperatorPages {
         }
         server.get("/readyz", isOpen: true) { _ in
             let snapshot = sources.snapshot()
-            // The snapshot of a stuck shard is old, whatever it says.
-            let oldest = sources.oldestTurn()
-            let isStuck = oldest >= Self.stuckSeconds
-            let lines = snapshot.lines + (isStuck ? ["loop: down: a shard has not turned for \(Int(oldest)) s"] : [])
             return HTTPResponse(
-                status: snapshot.isReady && !isStuck ? 200 : 503, text: lines.joined(separator: "\n") + "\n")
+                status: snapshot.isReady ? 200 : 503, text: snapshot.lines.joined(separator: "\n") + "\n")
         }
         server.get("/statusz") { _ in
             HTTPResponse(contentType: "application/json", body: sources.snapshot().json)
@@ -67,10 +65,11 @@ final class OperatorPages {
 
     private func servePeople(_ sources: Sources) {
         server.get("/") { _ in Self.page(StatusPage(sources.facts()).markup) }
-        server.getLater("/trace", fromOwnPagesOnly: true) { [box] request, responder in
+        server.get("/runbooks") { _ in Self.page(RunbookPage.markup) }
+        server.getLater("/trace", fromOwnPagesOnly: true) { [box, loop] request, responder in
             var form = TraceForm(apps: sources.snapshot().apps.map(\.id))
             func respond(_ answer: TraceAnswer?) {
-                let page = TracePage(form: form, answer: answer)
+                let page = TracePage(form: form, answer: answer, nowMs: loop.wallMs)
                 responder.respond(Self.page(page.markup, status: answer?.status ?? 200))
             }
             switch TraceQuestion.read(request.query) {

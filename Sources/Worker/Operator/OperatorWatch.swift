@@ -1,4 +1,5 @@
 import Fleet
+import Glibc
 import JSON
 import Kafka
 import Telemetry
@@ -12,14 +13,23 @@ final class OperatorWatch {
     private var flow = FlowRing()
     /// The last look, and its view with rates since the previous one.
     private var last: (look: WorkerLook, view: FleetView)?
-    /// Looks with outcomes only, one every ten seconds, oldest first.
+    /// Looks with outcomes and the metrics of the health rules, one every ten seconds, oldest first.
     private var outcomes: [WorkerLook] = []
+    /// The health rules that hold, as of the last of them.
+    private(set) var notes: [HealthNote] = []
 
     private static let idleNanos: UInt64 = 10_000_000_000
     private static let freshNanos: UInt64 = 1_500_000_000
     private static let outcomesMax = 18
     private static let address = "this worker"
-    private static let families = Set(FleetMetrics.all)
+    private static let families = Set(FleetMetrics.all).union(HealthLook.metrics)
+    private static let names = FleetMetrics.names.union(HealthLook.metrics)
+
+    private static let host = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { name in
+        guard let start = name.baseAddress, gethostname(start, name.count - 1) == 0 else { return "" }
+        name[name.count - 1] = 0
+        return String(cString: start)
+    }
 
     init(_ registry: MetricsRegistry) { self.registry = registry }
 
@@ -35,6 +45,7 @@ final class OperatorWatch {
         facts.snapshot = snapshot
         facts.view = last?.view ?? facts.view
         facts.flow = flow
+        facts.host = Self.host
         facts.version = WorkerProcess.version
         facts.library = KafkaConfiguration.libraryVersion
         facts.atMs = wallMs
@@ -43,6 +54,7 @@ final class OperatorWatch {
         if let now, let first = outcomes.first, first.atNanos < now.atNanos {
             let view = FleetView([now], after: [first], wallSeconds: Double(wallMs) / 1000)
             facts.recent = view.outcomes
+            facts.verdicts = view.verdictRates
             facts.recentSeconds = view.intervalSeconds
         } else {
             facts.recent = facts.view.outcomes
@@ -55,17 +67,17 @@ final class OperatorWatch {
     }
 
     private func look(_ snapshot: ProcessSnapshot, _ nowNanos: UInt64, _ wallMs: Int64) {
-        let page = MetricsPage(registry.exposition(of: Self.families))
+        let page = MetricsPage(registry.exposition(of: Self.families), names: Self.names)
         let status = (try? JSONTree(parsing: snapshot.json)).map { StatusFacts($0) } ?? StatusFacts()
         let look = WorkerLook(address: Self.address, atNanos: nowNanos, answer: .facts(page, status))
         let before = last.map { [$0.look] } ?? []
         last = (look, FleetView([look], after: before, wallSeconds: Double(wallMs) / 1000))
         if outcomes.last.map({ nowNanos >= $0.atNanos &+ Self.idleNanos }) ?? true {
-            let names: Set = [FleetMetrics.decisions, FleetMetrics.started]
-            outcomes.append(
-                WorkerLook(
-                    address: Self.address, atNanos: nowNanos,
-                    answer: .facts(MetricsPage(registry.exposition(of: names), names: names), StatusFacts())))
+            let names = HealthLook.metrics.union([FleetMetrics.redisSeconds + "_bucket"])
+            let kept = MetricsPage(registry.exposition(of: HealthLook.metrics), names: names)
+            let look = WorkerLook(address: Self.address, atNanos: nowNanos, answer: .facts(kept, StatusFacts()))
+            notes = HealthLook(look, after: outcomes.first, wallSeconds: Double(wallMs) / 1000).notes
+            outcomes.append(look)
             if outcomes.count > Self.outcomesMax { outcomes.removeFirst() }
         }
     }

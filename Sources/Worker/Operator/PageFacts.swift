@@ -8,9 +8,13 @@ struct PageFacts: Sendable {
     var view = FleetView([], after: [], wallSeconds: 0)
     /// Outcomes of the last minutes other than ordinary pushes.
     var recent: [FleetView.Outcome] = []
+    /// Rates of the same time by verdict.
+    var verdicts: [(verdict: String, rate: Double)] = []
     /// Seconds covered by `recent`; nil without an earlier look.
     var recentSeconds: Double?
     var flow = FlowRing()
+    /// The machine's name.
+    var host = ""
     var version = ""
     var library = ""
     /// Unix ms.

@@ -1,8 +1,12 @@
 /// The common frame of all operator pages. Links are relative, so that it works below any path of a proxy.
 struct PageFrame {
     var title: Markup
-    /// Next to the title in the header.
+    /// Next to the name in the header: the state as a word.
     var state: Markup = ""
+    /// Why the state is not good, in one sentence.
+    var why: Markup = ""
+    /// The machine and the version.
+    var place: Markup = ""
     /// The script reloads it every two seconds.
     var isLive = false
     var links: [(place: Markup, words: Markup)] = []
@@ -30,8 +34,11 @@ struct PageFrame {
             <body>
             <a class="skip" href="#main">To the content</a>
             <header>
+            <img src="page/icon.svg" alt="" width="22" height="22">
             <h1>Carillon</h1>
             \(state)
+            <p id="why"\(isLive ? " data-live" : "")>\(why)</p>
+            <p id="place" class="quiet">\(place)</p>
             <p id="link" class="quiet"></p>
             <button id="pause" type="button" aria-pressed="false" hidden>Pause</button>
             </header>
@@ -49,13 +56,16 @@ struct PageFrame {
     }
 
     /// A section of a page. Live sections are compared and updated by their id.
+    ///
+    /// - Parameter note: next to the title, for example the time that the figures cover.
     static func section(
-        _ id: Markup, _ title: Markup, isLive: Bool = true, isWide: Bool = false, _ body: Markup
+        _ id: Markup, _ title: Markup, note: Markup = "", isLive: Bool = true, isWide: Bool = false, _ body: Markup
     ) -> Markup {
         let place: Markup = isWide ? "wide" : "half"
+        let more: Markup = note.isEmpty ? "" : "<p class=\"note\">\(note)</p>"
         return """
             <section id="\(id)" class="\(place)" aria-labelledby="\(id)-title"\(isLive ? " data-live" : "")>
-            <h2 id="\(id)-title">\(title)</h2>
+            <div class="head"><h2 id="\(id)-title">\(title)</h2>\(more)</div>
             \(body)
             </section>
 
@@ -67,12 +77,51 @@ struct PageFrame {
 enum PageState {
     case good, warning, bad, quiet
 
-    func badge(_ words: Markup) -> Markup {
+    /// The class of the style sheet.
+    var style: Markup {
         switch self {
-        case .good: "<span class=\"state good\"><span aria-hidden=\"true\">✓</span> \(words)</span>"
-        case .warning: "<span class=\"state warning\"><span aria-hidden=\"true\">!</span> \(words)</span>"
-        case .bad: "<span class=\"state bad\"><span aria-hidden=\"true\">✗</span> \(words)</span>"
-        case .quiet: "<span class=\"state\"><span aria-hidden=\"true\">·</span> \(words)</span>"
+        case .good: "good"
+        case .warning: "warning"
+        case .bad: "bad"
+        case .quiet: "plain"
+        }
+    }
+
+    var sign: Markup {
+        switch self {
+        case .good: "✓"
+        case .warning: "!"
+        case .bad: "✗"
+        case .quiet: "·"
+        }
+    }
+
+    func badge(_ words: Markup) -> Markup {
+        "<span class=\"state \(style)\"><span aria-hidden=\"true\">\(sign)</span> \(words)</span>"
+    }
+
+    /// A badge on its own ground.
+    func pill(_ words: Markup) -> Markup {
+        "<span class=\"pill \(style)\"><span aria-hidden=\"true\">\(sign)</span> \(words)</span>"
+    }
+}
+
+extension ProcessPart.State {
+    var page: PageState {
+        switch self {
+        case .ok: .good
+        case .degraded: .warning
+        case .down: .bad
+        }
+    }
+}
+
+extension ProcessSnapshot.Health {
+    var page: PageState {
+        switch self {
+        case .ok: .good
+        case .degraded, .draining, .starting: .warning
+        case .down: .bad
         }
     }
 }

@@ -127,31 +127,6 @@ extension StatusPage {
                 ? "<p>\(PageState.good.badge("no breaker is open, no brake holds"))</p>" : "<ul>\(shown)\(more)</ul>")
     }
 
-    /// Outcomes other than pushes accepted by APNs or deliveries by long connection.
-    var failures: Markup {
-        let failed = facts.recent.filter { $0.verdict != "accepted" && $0.verdict != "online" }
-        let isRecent = facts.recentSeconds != nil && failed.contains { $0.rate != nil }
-        let table = PageTable(
-            caption: isRecent
-                ? "What reached no device in the last \(FigureText.duration(facts.recentSeconds ?? 0))"
-                : "What reached no device since the start; nothing lately",
-            columns: [
-                .init("app"), .init("verdict"), .init("reason"), .init("a minute", isNumber: true),
-                .init("since the start", isNumber: true),
-            ],
-            rows: failed.map { outcome in
-                let state: PageState =
-                    outcome.verdict == "rejected" || outcome.verdict == FleetView.Outcome.deadLetter
-                    ? .bad : outcome.verdict == "expired" ? .warning : .quiet
-                return [
-                    outcome.app.isEmpty ? "–" : "\(outcome.app)", state.badge("\(outcome.verdict)"),
-                    "\(outcome.reason)",
-                    outcome.rate.map { "\(FigureText.number($0 * 60))" } ?? "–", "\(FigureText.number(outcome.total))",
-                ]
-            })
-        return PageFrame.section("failures", "Recent failures by reason", isWide: true, table.markup)
-    }
-
     // MARK: - Redis
 
     var redis: Markup {
@@ -220,19 +195,19 @@ extension StatusPage {
     }
 
     var process: Markup {
-        var rows: [[Markup]] = [["version", "\(facts.version), librdkafka \(facts.library)"]]
-        if let seconds = facts.uptimeSeconds { rows.append(["runs for", Self.duration(seconds)]) }
-        rows.append(["shards", "\(snapshot.shards.count)"])
-        if let cpu = view.cpu { rows.append(["CPU", "\(FigureText.percent(cpu)) of one processor"]) }
+        var items: [Markup] = ["version <b>\(facts.version)</b>", "librdkafka <b>\(facts.library)</b>"]
+        if let seconds = facts.uptimeSeconds { items.append("runs for <b>\(Self.duration(seconds))</b>") }
+        items.append("shards <b>\(snapshot.shards.count)</b>")
+        if let cpu = view.cpu { items.append("CPU <b>\(FigureText.percent(cpu))</b> of one processor") }
         if let bytes = view.memoryBytes {
-            rows.append(["memory", "\(FigureText.number((bytes / 1_048_576).rounded())) MiB"])
+            items.append("memory <b>\(FigureText.number((bytes / 1_048_576).rounded())) MiB</b>")
         }
-        if let files = view.openFiles { rows.append(["open descriptors", "\(FigureText.number(files))"]) }
-        if let late = view.loopLagSeconds { rows.append(["event loops late by", Self.duration(late)]) }
+        if let files = view.openFiles { items.append("open descriptors <b>\(FigureText.number(files))</b>") }
+        if let late = view.loopLagSeconds { items.append("event loops late by <b>\(Self.duration(late))</b>") }
         if let lost = view.lostLogLines, lost > 0 {
-            rows.append(["log lines lost", PageState.warning.badge("\(FigureText.number(lost))")])
+            items.append(PageState.warning.badge("log lines lost since the start: \(FigureText.number(lost))"))
         }
-        let table = PageTable(caption: "The process", columns: [.init("what"), .init("value")], rows: rows)
-        return PageFrame.section("process", "Process", table.markup)
+        let list = items.map { "<li>\($0)</li>" as Markup }.joined()
+        return PageFrame.section("process", "Process", isWide: true, "<ul class=\"facts\">\(list)</ul>")
     }
 }

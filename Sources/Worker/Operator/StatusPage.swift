@@ -2,7 +2,7 @@ import APNs
 import Fleet
 import Telemetry
 
-/// The operator's page: flow, limits, lag, and why a user got no push.
+/// The operator's page: health, flow, outcomes, limits, lag, and why a user got no push.
 ///
 /// Its size is proportional to apps, partitions and nodes, and no table exceeds `PageTable.rowsMax`.
 struct StatusPage {
@@ -14,49 +14,18 @@ struct StatusPage {
 
     var markup: Markup {
         PageFrame(
-            title: "Carillon: \(stateWord)", state: state, isLive: true,
+            title: "\(snapshot.health.rawValue) – Carillon", state: state,
+            why: snapshot.headline.map { "\($0)" } ?? "",
+            place: "\(facts.host) <span class=\"wide-only\">·</span> <span>\(facts.version)</span>", isLive: true,
             links: [
-                ("#flow", "Flow"), ("#limits", "Limits"), ("#ask", "Why no push?"), ("#lanes", "Lanes"),
-                ("#lag", "Lag"), ("#apns", "APNs"), ("#failures", "Failures"), ("#redis", "Redis"),
-                ("#process", "Process"),
+                ("#health", "Health"), ("#flow", "Flow"), ("#outcomes", "Outcomes"), ("#ask", "Why no push?"),
+                ("#lanes", "Latency"), ("#lag", "Lag"), ("#apns", "APNs"), ("#redis", "Redis"), ("#process", "Process"),
             ],
             body: [
-                parts, flow, limits, apps, TraceForm(apps: snapshot.apps.map(\.id)).section, lanes, lag, connections,
-                credentials, brakes, failures, redis, brokers, process,
+                health, flow, outcomes, deadLetters, limits, TraceForm(apps: snapshot.apps.map(\.id)).section,
+                statistics, lanes, lag, connections, credentials, brakes, redis, brokers, apps, process,
             ].joined()
         ).markup
-    }
-
-    // MARK: - State
-
-    private var stateWord: Markup {
-        snapshot.isDraining
-            ? "draining" : snapshot.parts.isEmpty ? "starting" : snapshot.isReady ? "ready" : "not ready"
-    }
-
-    /// A screen reader announces it when it changes, and nothing else on the page.
-    private var state: Markup {
-        let kind: PageState = snapshot.isReady ? .good : snapshot.isDraining ? .warning : .bad
-        return "<p id=\"state\" role=\"status\" data-live>\(kind.badge(stateWord))</p>"
-    }
-
-    private var parts: Markup {
-        let rows = snapshot.parts.map { part -> [Markup] in
-            let kind: PageState =
-                switch part.state {
-                case .ok: .good
-                case .degraded: .warning
-                case .down: .bad
-                }
-            return [
-                "\(part.title)", kind.badge("\(part.state.rawValue)"),
-                part.reasons.prefix(8).map { "\($0)" }.joined("<br>"),
-            ]
-        }
-        let table = PageTable(
-            caption: "Services that the worker needs",
-            columns: [.init("part"), .init("state"), .init("why")], rows: rows, nothing: "starting")
-        return PageFrame.section("parts", "Health", isWide: true, table.markup)
     }
 
     // MARK: - Flow
@@ -64,17 +33,17 @@ struct StatusPage {
     private var flow: Markup {
         let tiles = [
             tile(.read, "Events read", view.consumedRate), tile(.settled, "Events settled", view.settledRate),
-            tile(.pushed, "Pushes accepted", pushRate), tile(.delivered, "Sent by long connection", view.deliveryRate),
+            tile(.pushed, "Pushes accepted", pushRate), tile(.delivered, "By long connection", view.deliveryRate),
         ]
         let waits: [(Double?, Markup)] = [
             (view.pendingEvents, "events in work"), (view.pendingRecipients, "recipients in work"),
             (view.waitingForDevice, "waiting for their device's turn"), (view.parked, "parked"),
         ]
         let items = waits.compactMap { count, words in
-            count.map { count -> Markup in "<li>\(words): \(FigureText.number(count))</li>" }
+            count.map { count -> Markup in "<li><b>\(FigureText.number(count))</b> \(words)</li>" }
         }
         return PageFrame.section(
-            "flow", "Overview", isWide: true,
+            "flow", "Flow", note: "the last \(FigureText.duration(FlowRing.seconds))", isWide: true,
             "<div class=\"tiles\">\(tiles.joined())</div><ul class=\"facts\">\(items.joined())\(troubles)</ul>")
     }
 
@@ -95,12 +64,10 @@ struct StatusPage {
     /// Rates that are zero in normal operation.
     private var troubles: Markup {
         let others = view.attemptRates.filter { $0.result != "accepted" && $0.rate > 0 }
-        var items = others.map { other -> Markup in "\(FigureText.number(other.rate)) a second \(other.result) by APNs"
+        var items = others.map { other -> Markup in
+            "\(FigureText.number(other.rate)) a second \(other.result) by APNs"
         }
         if let late = view.ackTimeoutRate, late > 0 { items.append("\(FigureText.number(late)) a second without ack") }
-        if let letters = view.deadLetterRate, letters > 0 {
-            items.append("\(FigureText.number(letters)) dead letters a second")
-        }
         if let keys = view.unusualKeys, keys > 0 {
             items.append("\(FigureText.number(keys)) records with an unusual key since the start: they have no order")
         }
@@ -121,7 +88,7 @@ struct StatusPage {
         let table = PageTable(
             caption: "Bounds that held work back, of all the time that the shards had",
             columns: [.init("bound"), .init("of the time", isNumber: true), .init("what it is")], rows: rows,
-            nothing: "nothing")
+            nothing: "Nothing: work is done as fast as it comes.")
         return PageFrame.section("limits", "What limits it", table.markup)
     }
 
@@ -144,7 +111,7 @@ struct StatusPage {
                 .init("p50 since the start", isNumber: true), .init("p99 since the start", isNumber: true),
                 .init("p99.9 since the start", isNumber: true), .init("pushes", isNumber: true),
             ], rows: rows, nothing: "no push yet")
-        return PageFrame.section("lanes", "Lanes", isWide: true, table.markup)
+        return PageFrame.section("lanes", "Latency", isWide: true, table.markup)
     }
 
     static func duration(_ seconds: Double?) -> Markup { seconds.map { "\(FigureText.duration($0))" } ?? "–" }

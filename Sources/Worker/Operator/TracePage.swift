@@ -35,16 +35,19 @@ struct TraceForm {
     }
 }
 
-/// The answer: ids and codes, as in `carillon trace` and `carillon explain`; no texts, no tokens.
+/// The answer: the verdict in one sentence, then ids and codes, as in `carillon trace` and `carillon explain`; no texts,
+/// no tokens.
 struct TracePage {
     let form: TraceForm
     /// Nil if nothing was asked.
     let answer: TraceAnswer?
+    /// Unix ms, for ages.
+    var nowMs: Int64 = 0
 
     var markup: Markup {
         PageFrame(
-            title: "Carillon: why no push?", links: [("./", "Overview"), ("#ask", "Ask"), ("#answer", "Answer")],
-            body: form.section + result
+            title: "Why no push? – Carillon", links: [("./", "Overview"), ("#ask", "Ask"), ("#answer", "Answer")],
+            body: result + form.section
         ).markup
     }
 
@@ -54,12 +57,18 @@ struct TracePage {
         case .wrong(let why)?: section("<p role=\"alert\">\(PageState.bad.badge("\(why)"))</p>")
         case .away(let why)?:
             section("<p role=\"alert\">\(PageState.bad.badge("It cannot be answered now: \(why)"))</p>")
-        case .found(let report, let now)?: section(happened(report) + wouldHappen(now))
+        case .found(let report, let now)?:
+            section(happened(report))
+                + PageFrame.section(
+                    "now", "A plain message, one to one, if it came now", isLive: false, isWide: true, wouldHappen(now))
         }
     }
 
     private func section(_ body: Markup) -> Markup {
-        PageFrame.section("answer", "Answer", isLive: false, isWide: true, body)
+        guard !body.isEmpty else { return "" }
+        let message = form.question?.message.map { message -> Markup in "message \(message) for " } ?? ""
+        let whom = form.question.map { question -> Markup in "\(message)\(question.uid) of \(question.app)" } ?? ""
+        return PageFrame.section("answer", "Answer", note: whom, isLive: false, isWide: true, body)
     }
 
     // MARK: - What did happen
@@ -67,35 +76,44 @@ struct TracePage {
     private func happened(_ report: TraceReport?) -> Markup {
         switch report {
         case nil: ""
-        case .absent(let why)?: "<h3>What happened</h3><p>\(why)</p>"
-        case .records(let records)?:
-            "<h3>What happened</h3>" + records.prefix(TraceDesk.shownMax).map(Self.happened).joined()
+        case .absent(let why)?: "<p class=\"verdict\">\(why)</p>"
+        case .records(let records, _)?: records.prefix(TraceDesk.shownMax).map(happened).joined()
         }
     }
 
-    private static func happened(_ record: TraceRecord) -> Markup {
-        let age = record.atMs &- record.sentMs
-        let sent: Markup =
-            age < 0
-            ? "sent \(FigureText.duration(Double(age.magnitude) / 1000)) later by its producer's clock"
-            : "sent \(FigureText.duration(Double(age) / 1000)) before"
+    private func happened(_ record: TraceRecord) -> Markup {
+        let sentences = TraceSentence.all(record).prefix(PageTable.rowsMax).map { tone, text -> Markup in
+            let page: PageState = tone == .good ? .good : tone == .waits ? .warning : .bad
+            return """
+                <p class="verdict \(page.style)"><span aria-hidden="true">\(page.sign)</span> \(text)</p>
+                """
+        }
         let event: Markup = record.msgID == record.eventID ? "" : ", event \(record.eventID)"
         let resumed: Markup = record.isResumed ? ", resumed after an earlier try" : ""
         let steps = record.facts.steps.map { step -> [Markup] in
-            [
-                "\(step.step.rawValue) \(step.step.title)", outcome(step.outcome, step.passes), "\(step.input)",
-            ]
+            ["\(step.step.title)", Self.outcome(step.outcome, step.passes), "\(step.input)"]
         }
         return """
-            <h4>\(record.kind.title) \(record.msgID)</h4>
-            <p>\(time(record.atMs)), \(sent)\(event)\(resumed)</p>
-            \(stepTable("Steps of the decision", steps))\(devices(record))
+            <div class="answer">\(sentences.joined())
+            <p class="quiet">\(record.kind.title) \(record.msgID)\(event), \(Self.sent(record)), ended \
+            \(when(record.atMs))\(resumed)</p>
+            <details><summary>Steps of the decision</summary>\(Self.stepTable("What each step found", steps))</details>
+            <details><summary>Result by device, with APNs' answers</summary>\(Self.devices(record))</details></div>
+
             """
+    }
+
+    private static func sent(_ record: TraceRecord) -> Markup {
+        let age = record.atMs.subtractingReportingOverflow(record.sentMs)
+        if age.overflow { return "sent at another time" }
+        return age.partialValue < 0
+            ? "sent \(FigureText.duration(Double(age.partialValue.magnitude) / 1000)) later by its producer's clock"
+            : "sent \(FigureText.duration(Double(age.partialValue) / 1000)) before"
     }
 
     private static func devices(_ record: TraceRecord) -> Markup {
         PageTable(
-            caption: "Result by device",
+            caption: "One line for each device",
             columns: [
                 .init("device"), .init("outcome"), .init("reason"), .init("APNs' status", isNumber: true),
                 .init("badge", isNumber: true), .init("attempts", isNumber: true), .init("took", isNumber: true),
@@ -115,24 +133,35 @@ struct TracePage {
     // MARK: - What would happen
 
     private func wouldHappen(_ explanations: [Explanation]) -> Markup {
-        var text: Markup = "<h3>A plain message, one to one, if it came now</h3>"
-        if explanations.isEmpty { return text + "<p>no user would get it</p>" }
+        if explanations.isEmpty { return "<p class=\"verdict\">No user would get it.</p>" }
+        var (text, folded): (Markup, Markup) = ("", "")
         var told: [Explanation.Step] = []
         for explanation in explanations {
             let steps = explanation.steps.filter { !told.contains($0) }
             told += explanation.steps
-            let way: Markup = explanation.route == .none ? "" : " by \(explanation.route.rawValue)"
             let rows = steps.map { step -> [Markup] in
-                ["\(step.number) \(step.name)", Self.outcome(step.outcome, step.passes), "\(step.input)"]
+                ["\(step.name)", Self.outcome(step.outcome, step.passes), "\(step.input)"]
             }
-            let isPush = explanation.verdict == Verdict.accepted.rawValue
-            text += """
-                <h4>\(explanation.device ?? explanation.uid)\(way)</h4>
-                <p>\(Self.verdict(explanation.verdict)) \(explanation.reason)\(isPush ? ", if APNs accepts it" : "")</p>
-                \(Self.stepTable("Steps", rows))
-                """
+            let whom: Markup = "\(explanation.device ?? explanation.uid)"
+            text += Self.sentence(explanation)
+            folded += "<h3>\(whom): \(explanation.verdict) \(explanation.reason)</h3>\(Self.stepTable("Steps", rows))"
         }
-        return text
+        return "\(text)<details><summary>Each step, with what it sees now</summary>\(folded)</details>"
+    }
+
+    private static func sentence(_ explanation: Explanation) -> Markup {
+        let whom: Markup = explanation.device.map { device -> Markup in " to \(device)" } ?? ""
+        let (page, words): (PageState, Markup) =
+            switch Verdict(rawValue: explanation.verdict) {
+            case .accepted?: (.good, "It would be pushed\(whom), if APNs accepts it.")
+            case .online?: (.good, "It would be sent\(whom) by the long connection.")
+            default:
+                (
+                    .warning,
+                    "It would not be pushed\(whom): \(Reason(rawValue: explanation.reason)?.words ?? explanation.reason)."
+                )
+            }
+        return "<p class=\"verdict \(page.style)\"><span aria-hidden=\"true\">\(page.sign)</span> \(words)</p>"
     }
 
     // MARK: - Parts
@@ -158,9 +187,15 @@ struct TracePage {
         return state.badge("\(verdict)")
     }
 
-    private static func time(_ ms: Int64) -> Markup {
+    /// The time of the day with the age; older than a day, the date.
+    private func when(_ ms: Int64) -> Markup {
         // Redis may contain any number, but a date has four-digit years.
-        guard (-62_135_596_800_000...253_402_300_799_999).contains(ms) else { return "\(ms) ms" }
-        return "<time>\(Timestamp.text(seconds: ms / 1000, nanos: max(0, ms % 1000) * 1_000_000))</time>"
+        guard (0...253_402_300_799_999).contains(ms) else { return "\(ms) ms" }
+        let whole = Timestamp.text(seconds: ms / 1000)
+        let age = nowMs - ms
+        guard (0..<86_400_000).contains(age) else { return "<time datetime=\"\(whole)\">\(whole)</time>" }
+        return """
+            <time datetime="\(whole)" title="\(whole)">\(FigureText.duration(Double(age) / 1000)) ago</time>
+            """
     }
 }

@@ -16,6 +16,7 @@ extension Pipeline {
     var readPartitions: Int { intakes.reduce(0) { $0 + $1.readPartitions } }
     var heldPartitions: Int { intakes.reduce(0) { $0 + $1.consumer.assignment.count } }
     var restartedTopics: [String] { intakes.flatMap(\.restartedTopicNames) }
+    var unreadableTopics: [String] { intakes.flatMap(\.unreadableTopics) }
     var awaitedTopics: [String] { intakes.flatMap(\.awaitedTopics) }
 
     /// The brokers' last answers to the consumers: `none` if no broker answered any of them.

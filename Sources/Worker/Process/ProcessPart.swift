@@ -1,12 +1,32 @@
+import Fleet
+
 /// A part of the process with its own state for the operator: Kafka, Redis, an app in one environment.
 public struct ProcessPart: Sendable, Equatable {
     public enum Name: Sendable, Hashable {
         case kafka, redis
         case app(String, environment: String)
-        /// Only while it has a problem.
+        /// Only while it has a problem, as all below.
         case configuration
-        /// The same.
         case clock
+        /// Records and outcomes.
+        case events
+        /// The process and its machine.
+        case system
+        /// A shard that does not turn.
+        case loop
+
+        init(_ subject: HealthNote.Subject) {
+            switch subject {
+            case .kafka: self = .kafka
+            case .redis: self = .redis
+            case .events: self = .events
+            case .system: self = .system
+            case .app(let id, let environment): self = .app(id, environment: environment)
+            }
+        }
+
+        /// In the order of the lines.
+        static let temporary: [Name] = [.events, .configuration, .clock, .system, .loop]
     }
 
     /// Contract section 9.
@@ -27,16 +47,39 @@ public struct ProcessPart: Sendable, Equatable {
         }
     }
 
+    /// A problem of the part.
+    public struct Problem: Sendable, Equatable {
+        public var state: State
+        /// The cause in words.
+        public var text: String
+        /// The alert with the runbook for it.
+        public var alert: String?
+    }
+
     public var name: Name
-    public var state = State.ok
-    /// The problems in words; empty if `ok`.
-    public var reasons: [String] = []
+    /// The problems; empty if `ok`.
+    public private(set) var problems: [Problem] = []
+    /// It was never needed, so nothing is known of it.
+    public var isUntried = false
 
     init(_ name: Name) { self.name = name }
 
-    mutating func add(_ state: State, _ reason: String) {
-        if self.state != .down { self.state = state }
-        if !reasons.contains(reason) { reasons.append(reason) }
+    public var state: State {
+        problems.contains { $0.state == .down } ? .down : problems.isEmpty ? .ok : .degraded
+    }
+
+    public var reasons: [String] { problems.map(\.text) }
+
+    /// Each alert of its problems once.
+    public var alerts: [String] {
+        var alerts: [String] = []
+        for alert in problems.compactMap(\.alert) where !alerts.contains(alert) { alerts.append(alert) }
+        return alerts
+    }
+
+    mutating func add(_ state: State, _ reason: String, alert: String? = nil) {
+        guard !problems.contains(where: { $0.text == reason }) else { return }
+        problems.append(Problem(state: state, text: reason, alert: alert))
     }
 
     public var title: String {
@@ -45,13 +88,18 @@ public struct ProcessPart: Sendable, Equatable {
         case .redis: "redis"
         case .configuration: "configuration"
         case .clock: "clock"
+        case .events: "events"
+        case .system: "system"
+        case .loop: "loop"
         case .app(let id, let environment): "app \(id) \(environment)"
         }
     }
 
     /// Its line in `/readyz`.
     public var line: String {
-        "\(title): \(state.rawValue)" + (reasons.isEmpty ? "" : ": " + reasons.joined(separator: "; "))
+        let untried = isUntried && problems.isEmpty ? " (untried)" : ""
+        return "\(title): \(state.rawValue)\(untried)"
+            + (problems.isEmpty ? "" : ": " + reasons.joined(separator: "; "))
     }
 
     /// Labels of `carillon_ready`.
@@ -61,6 +109,9 @@ public struct ProcessPart: Sendable, Equatable {
         case .redis: [("part", "redis")]
         case .configuration: [("part", "configuration")]
         case .clock: [("part", "clock")]
+        case .events: [("part", "events")]
+        case .system: [("part", "system")]
+        case .loop: [("part", "loop")]
         case .app(let id, let environment): [("part", "apns"), ("app", id), ("env", environment)]
         }
     }

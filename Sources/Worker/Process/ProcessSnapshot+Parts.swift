@@ -15,7 +15,8 @@ extension ProcessSnapshot {
         let skew = "\(note.skewMs.magnitude / 1000) s \(note.skewMs > 0 ? "ahead of" : "behind") \(note.reference)"
         part.add(
             note.isStopped ? .down : .degraded,
-            "this machine's clock is \(skew)" + (note.isStopped ? ": reading has stopped, and nothing expires" : ""))
+            "this machine's clock is \(skew)" + (note.isStopped ? ": reading has stopped, and nothing expires" : ""),
+            alert: note.isStopped ? "CarillonClockWrong" : "CarillonClockOff")
         return [part]
     }
 
@@ -25,7 +26,8 @@ extension ProcessSnapshot {
         if isReloadRefused {
             part.add(
                 .degraded,
-                "the file cannot be used, the one before stays: a restart would fail; the log names each problem")
+                "the file cannot be used, the one before stays: a restart would fail; the log names each problem",
+                alert: "CarillonReloadRefused")
         }
         if lacksZones { part.add(.degraded, SystemZones.absence) }
         return part.reasons.isEmpty ? [] : [part]
@@ -37,25 +39,33 @@ extension ProcessSnapshot {
         var part = ProcessPart(.kafka)
         var awaited: [String] = []
         for topic in shards.flatMap(\.awaitedTopics) where !awaited.contains(topic) { awaited.append(topic) }
+        var unreadable: [String] = []
+        for text in shards.flatMap(\.unreadableTopics) where !unreadable.contains(text) { unreadable.append(text) }
+        for text in unreadable { part.add(.down, text, alert: "CarillonNoAssignment") }
         if shards.allSatisfy({ $0.heldPartitions == 0 }) {
-            part.add(.down, "no partition is assigned")
+            part.add(.down, "no partition is assigned", alert: "CarillonNoAssignment")
         } else if !awaited.isEmpty {
-            part.add(.down, "not shared out yet by the group: \(awaited.joined(separator: ", "))")
+            part.add(
+                .down, "not shared out yet by the group: \(awaited.joined(separator: ", "))",
+                alert: "CarillonNoAssignment")
         }
         if shards.allSatisfy({ $0.kafkaReach == .none }) {
-            part.add(.down, "no broker answers")
+            part.add(.down, "no broker answers", alert: "CarillonNoAssignment")
         } else if shards.contains(where: { $0.kafkaReach == .none || $0.kafkaReach == .partial }) {
-            part.add(.degraded, "brokers do not answer about every partition")
+            part.add(.degraded, "brokers do not answer about every partition", alert: "CarillonNoAssignment")
         }
         for refused in shards.flatMap(\.refusedTopics) {
-            part.add(.degraded, "refuses records of \(refused.topic): \(refused.why); they are sent again")
+            part.add(
+                .degraded, "refuses records of \(refused.topic): \(refused.why); they are sent again",
+                alert: "CarillonRecordsRefused")
         }
         var restarted: [String] = []
         for topic in shards.flatMap(\.restartedTopics) where !restarted.contains(topic) { restarted.append(topic) }
         if !restarted.isEmpty {
             part.add(
                 .degraded,
-                "began again at a lower offset, and is read from there: \(restarted.joined(separator: ", "))")
+                "began again at a lower offset, and is read from there: \(restarted.joined(separator: ", "))",
+                alert: "CarillonPartitionRestarted")
         }
         return part
     }
@@ -67,19 +77,20 @@ extension ProcessSnapshot {
                 part.add(
                     .down,
                     "shard \(shard.index): Redis lost its tokens, reading has stopped; to continue without them: "
-                        + "carillon tokens accept")
+                        + "carillon tokens accept", alert: "CarillonTokenLoss")
             }
             if let time = shard.olderData {
                 part.add(
                     shard.goesOnWithOlderData ? .degraded : .down,
                     "shard \(shard.index): Redis has data of \(time), older than before: user state since then is being "
-                        + "applied again; to go on without it: carillon tokens accept")
+                        + "applied again; to go on without it: carillon tokens accept", alert: "CarillonRedisOlderData")
             }
             if !shard.isRedisReady {
                 let why = shard.redisFault.map { ": \($0)" } ?? ""
-                part.add(.down, "shard \(shard.index): no connection to Redis\(why)")
+                part.add(.down, "shard \(shard.index): no connection to Redis\(why)", alert: "CarillonRedisDown")
             } else if let why = shard.redisRefusal {
-                part.add(.down, "shard \(shard.index): Redis refuses writes: \(why)")
+                part.add(
+                    .down, "shard \(shard.index): Redis refuses writes: \(why)", alert: "CarillonRedisRefusesWrites")
             }
         }
         return part
@@ -97,22 +108,32 @@ extension ProcessSnapshot {
         var parts: [ProcessPart] = []
         for (name, clients) in clients {
             var part = ProcessPart(name)
+            part.isUntried = clients.allSatisfy(\.isUntried)
             let paused = clients.compactMap(\.pausedBecause)
             let isWanted = clients.contains { $0.isWanted }
             let isDown = isAPNsAway && paused.isEmpty && isWanted
-            for why in paused { part.add(.degraded, "APNs refuses the credential: \(why)") }
+            for why in paused {
+                part.add(.degraded, "APNs refuses the credential: \(why)", alert: "CarillonAuthRejected")
+            }
             if let why = clients.lazy.compactMap(\.refusedCredential).first {
-                part.add(.degraded, "a changed credential is not in use, the one before stays: \(why)")
+                part.add(
+                    .degraded, "a changed credential is not in use, the one before stays: \(why)",
+                    alert: "CarillonCredentialRefused")
             }
             if paused.isEmpty, clients.contains(where: \.isBreakerOpen) {
-                part.add(isDown ? .down : .degraded, "APNs reports that it is unavailable")
+                part.add(
+                    isDown ? .down : .degraded, "APNs reports that it is unavailable", alert: "CarillonBreakerOpen")
             } else if paused.isEmpty, isWanted, !clients.contains(where: \.isUsable) {
                 let why = clients.lazy.compactMap(\.unusableBecause).first
                 if clients.contains(where: \.isStalled) {
                     // APNs is there: the trouble is this app's connections.
-                    part.add(.degraded, "connections to APNs carry no push: \(why ?? "they are stuck")")
+                    part.add(
+                        .degraded, "connections to APNs carry no push: \(why ?? "they are stuck")",
+                        alert: "CarillonNoStreams")
                 } else {
-                    part.add(isDown ? .down : .degraded, "no connection to APNs" + (why.map { ": \($0)" } ?? ""))
+                    part.add(
+                        isDown ? .down : .degraded, "no connection to APNs" + (why.map { ": \($0)" } ?? ""),
+                        alert: "CarillonApnsUnreachable")
                 }
             }
             if clients.contains(where: \.isDefault), case .app(let id, _) = name { addNotes(&part, id, shards) }
@@ -127,7 +148,9 @@ extension ProcessSnapshot {
             part.add(.degraded, "over its share of the bound; further events are parked")
         }
         for brake in shards.flatMap(\.brakes) where brake.app == app {
-            part.add(.degraded, "removal of dead tokens is stopped, too many by one cause: \(brake.cause)")
+            part.add(
+                .degraded, "removal of dead tokens is stopped, too many by one cause: \(brake.cause)",
+                alert: "CarillonRemovalBrake")
         }
     }
 }

@@ -1,4 +1,5 @@
 import APNs
+public import Fleet
 import JSON
 import Kafka
 import Telemetry
@@ -8,18 +9,48 @@ public struct ProcessSnapshot: Sendable {
     public let shards: [ShardStatus]
     /// The process is ending: it reads no more.
     public let isDraining: Bool
-    /// Kafka, Redis, and each app and environment; empty before the first shard has started.
-    public let parts: [ProcessPart]
+    /// Kafka, Redis, and each app and environment; empty before the first shard has started. The one source of health
+    /// for `/readyz`, the page, `/statusz` and `carillon top`.
+    public private(set) var parts: [ProcessPart]
 
     /// - Parameters:
     ///   - isReloadRefused: the configuration's file, as of the last reload, cannot be used.
     ///   - lacksZones: the system has no time zones.
+    ///   - notes: what the counters of the last minutes show.
     public init(
-        shards: [ShardStatus] = [], isDraining: Bool = false, isReloadRefused: Bool = false, lacksZones: Bool = false
+        shards: [ShardStatus] = [], isDraining: Bool = false, isReloadRefused: Bool = false, lacksZones: Bool = false,
+        notes: [HealthNote] = []
     ) {
         self.shards = shards
         self.isDraining = isDraining
         parts = Self.parts(of: shards) + (shards.isEmpty ? [] : Self.configuration(isReloadRefused, lacksZones))
+        if !parts.isEmpty { for note in notes { add(note) } }
+    }
+
+    /// With the turn of the slowest shard's loop, of which a snapshot of a stuck shard says nothing.
+    func turned(secondsAgo: Double) -> ProcessSnapshot {
+        guard secondsAgo >= OperatorPages.stuckSeconds else { return self }
+        var snapshot = self
+        var loop = ProcessPart(.loop)
+        loop.add(.down, "a shard has not turned for \(Int(secondsAgo)) s", alert: "CarillonLoopStuck")
+        snapshot.parts.append(loop)
+        return snapshot
+    }
+
+    private mutating func add(_ note: HealthNote) {
+        let name = ProcessPart.Name(note.subject)
+        let index = parts.firstIndex { part in
+            // What has no environment belongs to the app's first one.
+            if case .app(let id, "") = name, case .app(let other, _) = part.name { return id == other }
+            return part.name == name
+        }
+        if let index {
+            parts[index].add(.degraded, note.text, alert: note.alert)
+        } else {
+            var part = ProcessPart(name)
+            part.add(.degraded, note.text, alert: note.alert)
+            parts.append(part)
+        }
     }
 
     /// Each app's figures over all shards, by id.
@@ -32,6 +63,30 @@ public struct ProcessSnapshot: Sendable {
             sums[app.id] = sum
         }
         return sums.values.sorted { $0.id < $1.id }
+    }
+
+    /// The state as a whole.
+    public enum Health: String, Sendable {
+        case ok, degraded, down, starting, draining
+    }
+
+    public var health: Health {
+        if isDraining { return .draining }
+        if parts.isEmpty { return .starting }
+        if parts.contains(where: { $0.state == .down }) { return .down }
+        return parts.contains { $0.state == .degraded } ? .degraded : .ok
+    }
+
+    /// The most important problem; nil without one.
+    public var headline: String? {
+        for state in [ProcessPart.State.down, .degraded] {
+            for part in parts {
+                if let problem = part.problems.first(where: { $0.state == state }) {
+                    return "\(part.title): \(problem.text)"
+                }
+            }
+        }
+        return nil
     }
 
     /// The process works: it is neither starting nor draining, and no part is `down`.
@@ -59,6 +114,8 @@ public struct ProcessSnapshot: Sendable {
         let missing = missing
         writer.member("ready", missing.isEmpty)
         writer.member("draining", isDraining)
+        writer.member("health", health.rawValue)
+        writer.member("headline", ifPresent: headline)
         writer.key("parts")
         writer.beginArray()
         for part in parts {
@@ -68,6 +125,10 @@ public struct ProcessSnapshot: Sendable {
             writer.key("reasons")
             writer.beginArray()
             for reason in part.reasons { writer.string(reason) }
+            writer.endArray()
+            writer.key("alerts")
+            writer.beginArray()
+            for alert in part.alerts { writer.string(alert) }
             writer.endArray()
             writer.endObject()
         }

@@ -59,9 +59,9 @@ package final class ProcessView {
                 OperatorPages.Sources(
                     oldestTurn: oldestTurn,
                     willExpose: { [unowned self] in showTurns() },
-                    snapshot: { [unowned self] in snapshot },
+                    snapshot: { [unowned self] in turned },
                     facts: { [unowned self] in
-                        watch.facts(snapshot, nowNanos: loop.nowNanos, wallMs: loop.wallMs)
+                        watch.facts(turned, nowNanos: loop.nowNanos, wallMs: loop.wallMs)
                     },
                     ask: ask))
         } catch {
@@ -70,6 +70,9 @@ package final class ProcessView {
     }
 
     package func close() { pages = nil }
+
+    /// The snapshot as of this moment.
+    private var turned: ProcessSnapshot { snapshot.turned(secondsAgo: oldestTurn()) }
 
     /// The operator's port as bound; 0 before `open`.
     package var port: UInt16 { pages?.port ?? 0 }
@@ -80,11 +83,12 @@ package final class ProcessView {
     /// The present state of every shard. Call a few times a second.
     package func show(_ shards: [ShardStatus]) {
         snapshot = ProcessSnapshot(
-            shards: shards, isDraining: isDraining, isReloadRefused: isReloadRefused, lacksZones: lacksZones)
+            shards: shards, isDraining: isDraining, isReloadRefused: isReloadRefused, lacksZones: lacksZones,
+            notes: watch.notes)
         setReady(nil, [("part", "process")], snapshot.isReady ? 1 : 0)
         for part in snapshot.parts { setReady(part.name, part.labels, part.state.number) }
         // Parts that go again.
-        for name in [ProcessPart.Name.configuration, .clock]
+        for name in ProcessPart.Name.temporary
         where !snapshot.parts.contains(where: { $0.name == name }) {
             readiness[name]?.set(1)
         }
@@ -99,7 +103,9 @@ package final class ProcessView {
 
     /// A shard that does not turn gives no status, so the last snapshot says nothing of it.
     private func showTurns() {
-        readiness[nil]?.set(snapshot.isReady && oldestTurn() < OperatorPages.stuckSeconds ? 1 : 0)
+        let isTurning = oldestTurn() < OperatorPages.stuckSeconds
+        readiness[nil]?.set(snapshot.isReady && isTurning ? 1 : 0)
+        if !snapshot.parts.isEmpty { setReady(.loop, [("part", "loop")], isTurning ? 1 : 0) }
     }
 
     private func setReady(_ name: ProcessPart.Name?, _ labels: [(String, String)], _ value: Double) {

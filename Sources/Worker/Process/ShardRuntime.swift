@@ -95,7 +95,8 @@ package final class ShardRuntime: PipelineOwner {
             }, brakes: brakes,
             endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses,
             readPartitions: pipeline.readPartitions, heldPartitions: pipeline.heldPartitions,
-            awaitedTopics: pipeline.awaitedTopics, restartedTopics: pipeline.restartedTopics,
+            awaitedTopics: pipeline.awaitedTopics, unreadableTopics: pipeline.unreadableTopics,
+            restartedTopics: pipeline.restartedTopics,
             refusedTopics: pipeline.recorder.outbox.refused.map {
                 ShardStatus.RefusedTopic(topic: $0.topic, why: $0.why)
             },

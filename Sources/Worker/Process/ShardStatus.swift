@@ -44,6 +44,8 @@ public struct ShardStatus: Sendable {
     public var heldPartitions = 0
     /// Topics that the group has never assigned since the start.
     public var awaitedTopics: [String] = []
+    /// Topics that the brokers do not let it read, in words.
+    public var unreadableTopics: [String] = []
     /// Topics of which a partition began again at a lower offset lately.
     public var restartedTopics: [String] = []
     /// Topics that refuse records, and why.
@@ -187,6 +189,10 @@ public struct ShardStatus: Sendable {
         public var inFlight: Int
         public var queued: Int
 
+        /// Another environment to which no connection was needed since the start.
+        public var isUntried: Bool {
+            !isDefault && !isUsable && !isStalled && unusableBecause == nil && pausedBecause == nil
+        }
         /// It should have a connection. The other environment needs none while it has no pushes.
         public var isWanted: Bool { isDefault || queued > 0 || inFlight > 0 }
         public var canPush: Bool { isUsable && !isBreakerOpen && pausedBecause == nil }

@@ -63,8 +63,8 @@ struct RedisCheck {
 
     /// Checks for masters and replicas.
     private func state(_ look: RedisLook, _ facts: RedisServerFacts, rights: RedisAnswer?) -> [Finding] {
-        [eviction(facts, look.place), persistence(facts, look.place)] + missing(rights, look)
-            + clock(facts, look.place)
+        memory(facts, look.place) + [eviction(facts, look.place), persistence(facts, look.place)]
+            + missing(rights, look) + clock(facts, look.place)
     }
 
     private func missing(_ answer: RedisAnswer?, _ look: RedisLook) -> [Finding] {
@@ -78,7 +78,8 @@ struct RedisCheck {
         return [
             Finding(
                 .fail, "redis", look.place,
-                "the user \(user) lacks \(missing.joined(separator: " ")): grant it, see the line below")
+                "the user \(user) lacks \(missing.joined(separator: " ")): grant it as `carillon check --acl` prints it"
+            )
         ]
     }
 
@@ -111,6 +112,21 @@ struct RedisCheck {
                     + "(devices get no push); set appendonly yes")
         case nil: Finding(.warn, "redis", place, "does not show whether it persists: make sure that appendonly is yes")
         }
+    }
+
+    /// Above its limit Redis refuses every write, or deletes state.
+    private func memory(_ facts: RedisServerFacts, _ place: String) -> [Finding] {
+        guard let used = facts.memory, let most = facts.memoryMax, most > 0 else { return [] }
+        let (unit, name): (Int64, String) = most < 100 << 20 ? (1 << 10, "KiB") : (1 << 20, "MiB")
+        let words = "\(used / unit) of \(most / unit) \(name) (maxmemory) are in use"
+        if used >= most {
+            return [
+                Finding(.fail, "redis", place, "\(words): it refuses writes or deletes state; give it more memory")
+            ]
+        }
+        return Double(used) > 0.9 * Double(most)
+            ? [Finding(.warn, "redis", place, "\(words): give it more memory")]
+            : [Finding(.ok, "redis", place, words)]
     }
 
     /// An evicted mark causes a second push; an evicted token loses all pushes.

@@ -20,6 +20,7 @@ enum TraceText {
         head += "  \(Style.dim("\(age(record))"))"
         if record.isResumed { head += Style.yellow("  resumed after an earlier try") }
         var text = head + "\n"
+        for sentence in TraceSentence.all(record) { text += "  \(Style.bold("\(sentence.text)"))\n" }
         for step in record.facts.steps {
             let mark = step.passes ? Style.green("✓") : Style.red("✗")
             let number = step.step.rawValue < 10 ? " \(step.step.rawValue)" : "\(step.step.rawValue)"
@@ -61,7 +62,34 @@ enum TraceText {
 
     private static func time(_ ms: Int64) -> String { TimeText.iso(ms, milliseconds: true) }
 
+    static func people(_ push: WaitingPush) -> TerminalText {
+        switch push.what {
+        case .event(let kind, let id):
+            "\n\(Style.yellow("waits"))  \(Style.bold("\(kind.title) \(id)")) has begun and not ended\n"
+        case .parked(let device, let dueMs):
+            "\n\(Style.yellow("waits"))  a push to \(device) in carillon.parked, looked at again \(time(dueMs))\n"
+        }
+    }
+
     // MARK: - Programs
+
+    static func json(_ push: WaitingPush, app: String, uid: String) -> String {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("app", app)
+        writer.member("uid", uid)
+        writer.member("waiting", true)
+        switch push.what {
+        case .event(let kind, let id):
+            writer.member("kind", kind.title)
+            writer.member("msg_id", id)
+        case .parked(let device, let dueMs):
+            writer.member("device", device)
+            writer.member("due_ms", dueMs)
+        }
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
 
     /// One object per line.
     static func json(_ record: TraceRecord, app: String, uid: String) -> String {

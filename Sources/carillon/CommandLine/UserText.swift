@@ -14,8 +14,14 @@ enum UserText {
         for (name, value) in settings(facts.settings) { text += row(name, "\(value)") }
         if facts.tokens.isEmpty { text += row("tokens", Style.dim("none: nothing can be pushed")) }
         for token in facts.tokens { text += row("token", line(token)) }
-        if facts.presence.isEmpty { text += row("presence", Style.dim("none: no gateway has written any")) }
+        if facts.presence.isEmpty, facts.malformedPresence.isEmpty {
+            text += row("presence", Style.dim("none: no gateway has written any"))
+        }
         for device in facts.presence { text += row("presence", line(device, facts)) }
+        for field in facts.malformedPresence {
+            let words = Style.red("malformed, counts as absent (contract section 4 has the form)")
+            text += row("presence", "\(field.device)  \(words): \(field.value)")
+        }
         return text
     }
 
@@ -120,6 +126,15 @@ enum UserText {
         writer.key("presence")
         writer.beginArray()
         for device in facts.presence { write(device, facts, to: &writer) }
+        writer.endArray()
+        writer.key("malformed_presence")
+        writer.beginArray()
+        for field in facts.malformedPresence {
+            writer.beginObject()
+            writer.member("device", field.device)
+            writer.member("value", field.value)
+            writer.endObject()
+        }
         writer.endArray()
         writer.endObject()
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"

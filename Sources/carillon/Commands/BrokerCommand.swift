@@ -84,7 +84,9 @@ struct BrokerCommand: Command {
         var text: TerminalText = "\(Style.bold("bootstrap"))  \(broker.bootstrap)\n"
         for topic in topics { text += "topic      \(topic.name), \(topic.partitions) partitions\n" }
         text +=
-            Style.dim("# into the configuration: this broker's groups wait for sessions, and its fetches for the whole wait:") + "\n"
+            Style.dim(
+                "# into the configuration: this broker's groups wait for sessions, and its fetches for the whole wait:")
+            + "\n"
         text += "kafka:\n  brokers: \(broker.bootstrap)\n"
         text += "  options: { session.timeout.ms: 6000, heartbeat.interval.ms: 500, fetch.wait.max.ms: 10 }\n"
         return text + Style.dim("faults by command on standard input: try `help`; ctrl-C or `quit` ends it") + "\n"

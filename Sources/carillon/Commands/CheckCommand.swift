@@ -12,8 +12,8 @@ struct CheckCommand: Command {
         details: """
             Checks the configuration and its files. Without --offline it also asks Kafka for the topics and this user's read rights,
             asks every Redis server, node and Sentinel for its settings and this user's rights, and connects to APNs for every app,
-            credential set and environment in use. It prints the rights that a worker needs in both. It creates, changes and sends
-            nothing. With --probe it sends one push per credential, environment and topic to a token of no device: the answer shows
+            credential set and environment in use. With --acl it prints the rights that a worker needs in both. It creates, changes and sends
+            nothing. Problems are printed first and, below the rest, again. With --probe it sends one push per credential, environment and topic to a token of no device: the answer shows
             whether APNs accepts the credential (400 BadDeviceToken), or whether key, environment or topic is wrong.
 
             --print checks nothing. It prints the values in effect, from the file, the environment and the defaults.
@@ -24,6 +24,7 @@ struct CheckCommand: Command {
         options: [
             CommandSpec.config, .flag("offline", "configuration, credential files and clock only"),
             .flag("probe", "also ask APNs whether it accepts each credential, environment and topic"),
+            .flag("acl", "also print the rights that a worker needs in Kafka and Redis (--json always has them)"),
             .flag("strict", "warnings count as problems"),
             .flag("print", "the configuration in effect as YAML, without secrets, in place of all checks"),
             CommandSpec.json,
@@ -32,6 +33,7 @@ struct CheckCommand: Command {
     private let path: String
     private let isOffline: Bool
     private let probes: Bool
+    private let showsRights: Bool
     private let isStrict: Bool
     private let isPrinting: Bool
     private let isJSON: Bool
@@ -40,6 +42,7 @@ struct CheckCommand: Command {
         path = arguments.string("config") ?? ""
         isOffline = arguments.has("offline")
         probes = arguments.has("probe")
+        showsRights = arguments.has("acl")
         isStrict = arguments.has("strict")
         isPrinting = arguments.has("print")
         isJSON = arguments.has("json")
@@ -69,7 +72,9 @@ struct CheckCommand: Command {
         }
         findings += [Checks.clock(), Checks.zones()]
         if let loaded, !isOffline { findings += await online(loaded) }
-        Terminal.out(asJSON: isJSON, json: findings.map(\.json).joined(), text: Finding.table(findings))
+        Terminal.out(
+            asJSON: isJSON, json: findings.map(\.json).joined(), text: Finding.table(findings, showsRights: showsRights)
+        )
         if isBadConfiguration { return .configuration }
         return findings.contains { $0.grade == .fail || isStrict && $0.grade == .warn } ? .failed : .done
     }
@@ -135,26 +140,40 @@ struct Finding {
         self.init(grade, subject, problem.source + line, problem.text)
     }
 
-    static func table(_ findings: [Finding]) -> TerminalText {
-        let width = (findings.map(\.subject.count).max() ?? 0) + 2
-        let places = min(44, (findings.map(\.place.count).max() ?? 0)) + 2
-        var text: TerminalText = ""
-        for finding in findings {
-            let grade =
-                switch finding.grade {
-                case .ok: Style.green("ok  ")
-                case .warn: Style.yellow("warn")
-                case .waived: Style.yellow("weak")
-                case .fail: Style.red("FAIL")
-                }
-            let place = Style.padded("\(finding.place)", to: places)
-            text += "\(grade)  \(Style.padded("\(finding.subject)", to: width))"
-            text += "\(place)\(place.text.hasSuffix(" ") ? "" : "  ")\(finding.text)\n"
+    /// Rights to copy, not a result.
+    private var isRights: Bool { grade == .ok && place == "rights" }
+
+    /// The longest table in which nobody misses a problem above.
+    private static let screenRows = 12
+
+    /// Problems first, and again at the end of a long table.
+    static func table(_ findings: [Finding], showsRights: Bool) -> TerminalText {
+        let shown = findings.filter { showsRights || !$0.isRights }
+        let problems = shown.filter { $0.grade == .fail }
+        let rest = shown.filter { $0.grade != .fail }
+        let width = (shown.map(\.subject.count).max() ?? 0) + 2
+        let places = min(44, (shown.map(\.place.count).max() ?? 0)) + 2
+        func rows(_ findings: [Finding]) -> TerminalText {
+            findings.map { $0.row(width: width, places: places) }.joined(separator: "")
         }
-        let fails = findings.count { $0.grade == .fail }
-        let warnings = findings.count { $0.grade == .warn }
-        if fails == 0, warnings == 0 { return text + Style.green("all well") + "\n" }
-        return text + "\(counted(fails, "problem")), \(counted(warnings, "warning"))\n"
+        let text = rows(problems) + rows(rest)
+        let warnings = shown.count { $0.grade == .warn }
+        if problems.isEmpty, warnings == 0 { return text + Style.green("all well") + "\n" }
+        let again: TerminalText = rest.count > screenRows && !problems.isEmpty ? "\n" + rows(problems) : ""
+        return text + again + "\(counted(problems.count, "problem")), \(counted(warnings, "warning"))\n"
+    }
+
+    private func row(width: Int, places: Int) -> TerminalText {
+        let mark =
+            switch grade {
+            case .ok: Style.green("ok  ")
+            case .warn: Style.yellow("warn")
+            case .waived: Style.yellow("weak")
+            case .fail: Style.red("FAIL")
+            }
+        let place = Style.padded("\(place)", to: places)
+        return
+            "\(mark)  \(Style.padded("\(subject)", to: width))\(place)\(place.text.hasSuffix(" ") ? "" : "  ")\(text)\n"
     }
 
     var json: String {

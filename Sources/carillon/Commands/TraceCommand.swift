@@ -11,8 +11,9 @@ struct TraceCommand: Command {
         details: """
             Reads the traces of the last trace.ttl_h hours: time, event, the outcome of each step, and for each device the
             outcome with APNs' status, apns_id, badge, attempts and latency. Traces have ids and codes, never texts or
-            tokens. A message appears after its work has ended; `carillon explain` shows the decision on a message that
-            never arrived.
+            tokens. A message appears after its work has ended. Without --msg the events that have begun and not ended, and the
+            devices with a push in carillon.parked, follow. `carillon explain` shows the decision on a message that never
+            arrived.
 
             exit codes: 0 something was found, 1 nothing was found (with the reason) or Redis is down, 64 bad usage,
             78 bad configuration
@@ -59,11 +60,13 @@ struct TraceCommand: Command {
         switch try await store.traceReport(
             app: app, uid: uid, message: message, settings: settings, nowMs: Loop.wallMs())
         {
-        case .records(let records):
+        case .records(let records, let waiting):
             if isJSON {
                 for record in records { Terminal.out(json: TraceText.json(record, app: app, uid: uid)) }
+                for push in waiting { Terminal.out(json: TraceText.json(push, app: app, uid: uid)) }
             } else {
                 Terminal.out(TraceText.people(records, app: app, uid: uid, hours: settings.ttlHours))
+                for push in waiting { Terminal.out(TraceText.people(push)) }
             }
             return .done
         case .absent(let why):

@@ -6,7 +6,8 @@ import Testing
 /// The built binary, as a shell sees it.
 struct CommandTests {
     private static let names = [
-        "run", "check", "explain", "trace", "send", "user", "record", "replay", "broker", "simulate", "top", "man",
+        "run", "check", "explain", "trace", "tail", "send", "user", "record", "replay", "broker", "simulate", "top",
+        "man",
     ]
 
     @Test(arguments: names) func helpListsEveryOption(_ name: String) throws {
@@ -51,7 +52,7 @@ struct CommandTests {
         let path = try folder.write(Array("kafka: {brkers: x}\n".utf8), to: "c.yaml")
         let calls = [
             ["check", "--offline"], ["explain", "--event", "-"], ["user", "--app", "im", "--user", "u"],
-            ["trace", "--app", "im", "--user", "u"],
+            ["trace", "--app", "im", "--user", "u"], ["tail"],
             ["send", "--app", "im", "--token", "ab", "--alert", "a"], ["record", "--topic", "t", "--out", "-"],
             ["replay", "--in", path], ["tokens", "accept"], ["dlq", "list"],
             ["tokens", "restore", "--app", "im", "--cause", "410", "--since", "2026-02-28T10:00:00.5+08:00"],

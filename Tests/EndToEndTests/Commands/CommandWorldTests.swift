@@ -25,6 +25,9 @@ struct CommandWorldTests {
         let well = try CommandRun("check", "--config", path)
         // The tests' server keeps nothing on disk.
         #expect(well.code == 0 && well.output.contains("0 problems, 1 warning"), "\(well.output)")
+        #expect(!well.output.contains("kafka-acls"), "rights are printed on demand")
+        let rights = try CommandRun("check", "--config", path, "--acl")
+        #expect(rights.output.contains("kafka-acls") && rights.output.contains("ACL SETUSER"))
         #expect(well.output.contains("appendonly no") && well.output.contains("a provider key, which has no end"))
         #expect(await world.simulator.entries.isEmpty, "nothing is sent")
         _ = try world.redis.command("CONFIG SET appendonly yes")
@@ -39,6 +42,12 @@ struct CommandWorldTests {
         #expect(missing.code == 1)
         let fails = missing.lines.filter { $0.contains(#""grade":"fail""#) }
         #expect(fails.count == 1 && fails.first?.contains("not.there") == true, "\(missing.output)")
+        // The broker has created the other one by now.
+        let another = other.replacingOccurrences(of: "not.there", with: "not.here")
+        let people = try CommandRun(
+            "check", "--config", try world.folder.write(Array(another.utf8), to: "another.yaml"))
+        #expect(people.lines.first?.hasPrefix("FAIL") == true, "the problem is first: \(people.output)")
+        #expect(people.lines.dropLast().last?.hasPrefix("FAIL") == true, "and last: \(people.output)")
         await world.close()
     }
 
@@ -136,7 +145,11 @@ struct CommandWorldTests {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         for (commands, grade, words) in [
-            (["CONFIG SET maxmemory-policy allkeys-lru"], "warn", "maxmemory-policy allkeys-lru"),
+            (["CONFIG SET maxmemory 500kb"], "fail", "(maxmemory) are in use"),
+            (
+                ["CONFIG SET maxmemory 0", "CONFIG SET maxmemory-policy allkeys-lru"], "warn",
+                "maxmemory-policy allkeys-lru"
+            ),
             (["REPLICAOF 127.0.0.1 1"], "fail", "is a replica"),
             (["REPLICAOF NO ONE", "ACL SETUSER default -eval"], "fail", "may run no scripts"),
         ] {
@@ -252,6 +265,40 @@ struct CommandWorldTests {
         world.redis.stop()
         let away = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
         #expect(away.code == 1 && away.errors.contains("redis.url"), "\(away.errors)")
+        await world.close()
+    }
+
+    @Test func tailShowsTheOutcomesThatWereAskedForUntilItIsEnded() async throws {
+        let world = try await LocalCluster()
+        let path = try world.writeConfiguration()
+        let out = world.folder.file("out")
+        let script = #"exec "$0" tail --config "$1" --app im --verdict rejected --json >"$2""#
+        let process = try await offPool {
+            try ServerProcess("sh", ["-c", script, CommandRun.binary.path, path, out], readyLine: "from now on")
+        }
+        func outcome(_ verdict: String, _ message: String) -> LocalCluster.Record {
+            let text = """
+                {"v":1,"app":"im","event_id":"e","msg_id":"\(message)","uid":"bob","device":"phone","verdict":"\(verdict)",\
+                "reason":"Unregistered","attempts":1,"latency_ms":4,"at_ms":1700000000000}
+                """
+            return LocalCluster.Record(key: Array("bob".utf8), value: Array(text.utf8))
+        }
+        try await world.produce([outcome("accepted", "m1"), outcome("rejected", "m2")], to: "push.results")
+        try await until("the outcome is shown") { try !readFile(out).isEmpty }
+        process.send(SIGINT)
+        try await until("it has ended") { !process.isRunning }
+        #expect(process.exitCode == 0)
+        let lines = String(decoding: try readFile(out), as: UTF8.self).split(separator: "\n")
+        #expect(lines.count == 1 && lines.first?.contains("m2") == true, "\(lines)")
+        await world.close()
+    }
+
+    @Test func malformedPresenceIsShownAsSuch() async throws {
+        let world = try await LocalCluster()
+        let path = try world.writeConfiguration()
+        _ = try world.redis.command(#"HSET "p:{im:bob}" phone "fg,ios,gw-1""#)
+        let user = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
+        #expect(user.code == 0 && user.output.contains("malformed") && user.output.contains("fg,ios,gw-1"))
         await world.close()
     }
 

@@ -41,7 +41,7 @@ struct TopCommandTests {
             let people = try await offPool {
                 try CommandRun("top", "--worker", "\(port)", "--once", "--interval", "0.2")
             }
-            #expect(people.code == 0 && people.output.contains("127.0.0.1:\(port)   ready"), "\(people.output)")
+            #expect(people.code == 0 && people.output.contains("127.0.0.1:\(port)   ok"), "\(people.output)")
             #expect(!people.output.contains("\u{1b}"))
         }
     }

@@ -11,7 +11,7 @@ import Worker
         #expect(try stage.page("/livez").status == 200)
         let ready = try stage.page("/readyz")
         #expect(ready.status == 200)
-        #expect(ready.text == "kafka: ok\nredis: ok\napp im production: ok\napp im sandbox: ok\n")
+        #expect(ready.text == "kafka: ok\nredis: ok\napp im production: ok\napp im sandbox: ok (untried)\n")
         #expect(try stage.page("/nothing").status == 404)
         #expect(try stage.page("/").text.contains("<h1>Carillon</h1>"))
         let status = try stage.page("/statusz")

@@ -80,6 +80,8 @@ enum PageWorld {
             for counter in counters { counter.add(10) }
             nowNanos += 2_000_000_000
         }
-        return watch.facts(snapshot, nowNanos: nowNanos, wallMs: 1_700_000_000_000)
+        var facts = watch.facts(snapshot, nowNanos: nowNanos, wallMs: 1_700_000_000_000)
+        facts.host = "a machine"
+        return facts
     }
 }

@@ -55,7 +55,8 @@ import Testing
             payload: Array("PAYLOAD".utf8), headers: [])
         let question = TraceQuestion(app: "im", uid: hostile, message: hostile)
         for answer: TraceAnswer in [
-            .found(.records([record]), now: [explanation]), .found(.absent(hostile), now: []), .wrong(hostile),
+            .found(.records([record], waiting: []), now: [explanation]), .found(.absent(hostile), now: []),
+            .wrong(hostile),
             .away(hostile),
         ] {
             let page = Self.page(answer, question)

@@ -43,6 +43,18 @@ import Testing
         #expect(ProcessSnapshot().lines == ["starting"] && !ProcessSnapshot().isReady)
     }
 
+    @Test func anEnvironmentThatWasNeverNeededIsUntried() {
+        let sandbox = Self.client("im", sandbox: true) {
+            $0.isUsable = false
+            $0.connections = 0
+        }
+        let snapshot = ProcessSnapshot(shards: [Self.shard([Self.client("im"), sandbox])])
+        #expect(snapshot.lines.last == "app im sandbox: ok (untried)" && snapshot.health == .ok)
+        var failed = sandbox
+        failed.unusableBecause = "refused"
+        #expect(ProcessSnapshot(shards: [Self.shard([failed])]).lines.last == "app im sandbox: ok")
+    }
+
     @Test func anAppWithConnectionsThatCarryNothingIsDegradedThoughItIsTheOnlyOne() {
         let client = Self.client("im") {
             $0.isUsable = false
@@ -195,7 +207,7 @@ import Testing
             let sandbox = Self.client("im", sandbox: true, change)
             return ProcessSnapshot(shards: [Self.shard([Self.client("im"), sandbox])]).lines.last
         }
-        #expect(line(Self.unconnected) == "app im sandbox: ok")
+        #expect(line(Self.unconnected) == "app im sandbox: ok (untried)")
         let waiting = line {
             $0.isUsable = false
             $0.queued = 3

@@ -57,8 +57,17 @@ final class RedisWrites {
     }
 
     /// Logs a fault, unless its cause has just been logged. The server's own text may quote a key, so it is left out.
-    func report(_ fault: RedisFault, _ text: StaticString, nowNanos: UInt64) {
+    ///
+    /// - Parameter key: which key it is, with its owner.
+    func report(
+        _ fault: RedisFault, _ text: StaticString, key: @autoclosure () -> String? = nil, nowNanos: UInt64
+    ) {
         guard let suppressed = limiter.admit(Line(text, fault.code.name), nowNanos: nowNanos) else { return }
-        log.error(text, ["code": .string(fault.code.name), "suppressed": .int(Int(clamping: suppressed))])
+        let (code, left) = (LogValue.string(fault.code.name), LogValue.int(Int(clamping: suppressed)))
+        if let key = key() {
+            log.error(text, ["key": .string(key), "code": code, "suppressed": left])
+        } else {
+            log.error(text, ["code": code, "suppressed": left])
+        }
     }
 }

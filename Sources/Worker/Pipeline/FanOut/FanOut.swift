@@ -353,7 +353,9 @@ final class FanOut {
 
     func didFailSize(_ ref: WorkRef, _ fault: RedisFault) {
         guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
-        if shard.countsAsAbsent(fault) { return didReadSize(ref, count: nil) }
+        if shard.countsAsAbsent(fault, key: "group \(event.app.id):\(event.conversationID)") {
+            return didReadSize(ref, count: nil)
+        }
         retryLater(.retryMembers(ref), event)
     }
 
@@ -362,7 +364,8 @@ final class FanOut {
         guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
         guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
         shard.writes.report(
-            fault, "the members of a group cannot be read: nobody gets the message", nowNanos: shard.nowNanos)
+            fault, "the members of a group cannot be read: nobody gets the message",
+            key: "group \(event.app.id):\(event.conversationID)", nowNanos: shard.nowNanos)
         event.fanOutPhase = .ready
         startForNobody(event, .noToken)
     }

@@ -30,6 +30,7 @@ final class Intake {
     private(set) var fullPartitions: Set<TopicPartition> = []
     /// Topics with a partition that began again at a lower offset, and until when (monotonic) an operator is to see it.
     private var restartedTopics: [Int: UInt64] = [:]
+    private var refusals = TopicRefusals()
     private static let restartShownNanos: UInt64 = 600_000_000_000
     /// Reasons why none of its partitions is read.
     private var blocks: Set<Block> = []
@@ -299,6 +300,9 @@ final class Intake {
         return true
     }
 
+    /// Topics that the brokers do not let it read, in words.
+    var unreadableTopics: [String] { refusals.texts(consumer.topics) }
+
     // MARK: Epochs of a partition
 
     /// Topics of which a partition began again at a lower offset lately.
@@ -529,6 +533,7 @@ extension Intake: KafkaConsumerDelegate {
         switch event {
         case .assigned(let partitions):
             isAssigned = true
+            refusals.assigned(partitions)
             for partition in partitions {
                 withLedger(of: partition) { $0.assign(partition) }
                 applyPressure(on: partition, isParked: isParked(partition))
@@ -556,13 +561,15 @@ extension Intake: KafkaConsumerDelegate {
                 shard.metrics.commits.add()
             }
             owner?.intakeDidCommit(self)
-        case .failed(let error, _):
+        case .failed(let error, let partition):
             shard.metrics.kafka.failed(error)
+            refusals.note(error, partition, topics: consumer.topics)
             guard let suppressed = errorLines.admit(error.code, nowNanos: shard.nowNanos) else { break }
             shard.log.warning(
                 "Kafka reported an error",
                 [
                     "error": .string(error.name), "text": .string(error.text),
+                    "topics": .string(consumer.topics.joined(separator: ", ")), "group": .string(shard.limits.group),
                     "suppressed": .int(Int(clamping: suppressed)),
                 ])
         case .unanswered(let error):

@@ -197,8 +197,10 @@ final class Lookup {
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
         candidate.claimsPlainly = false
         switch tag.stage {
-        case .presence, .group, .activity: answered(job, failed: !shard.countsAsAbsent(fault))
-        case .user, .conversation, .mark: answered(job, failed: !shard.countsAsBroken(fault))
+        case .presence, .group, .activity:
+            answered(job, failed: !shard.countsAsAbsent(fault, key: job.keyText(tag.stage)))
+        case .user, .conversation, .mark:
+            answered(job, failed: !shard.countsAsBroken(fault, key: job.keyText(tag.stage)))
         default: answered(job, failed: true)
         }
     }
@@ -256,7 +258,7 @@ final class Lookup {
 
     func didFailLease(_ ref: WorkRef, _ fault: RedisFault) {
         guard let query = leaseQueries.find(ref) else { return }
-        let isAbsent = shard.countsAsAbsent(fault)
+        let isAbsent = shard.countsAsAbsent(fault, key: "lease of gateway \(query.gateway)")
         if isAbsent { leases.store(query.gateway, epoch: nil, nowNanos: shard.nowNanos) }
         ended(query, failed: !isAbsent)
     }
@@ -391,6 +393,9 @@ extension RecipientJob {
         OrderKeeper.key(app: event.app.id, uid: uid, conversation: event.conversationID)
     }
 
+    /// What a stage reads, and whose it is, for the log.
+    fileprivate func keyText(_ stage: Tag.Stage) -> String { "\(stage) of \(event.app.id):\(uid)" }
+
     /// The user's key that a stage reads.
     fileprivate func key(_ stage: Tag.Stage) -> OversizedKeys.Key {
         OversizedKeys.key(app: event.app.id, uid: uid, stage: stage.rawValue)
@@ -399,17 +404,19 @@ extension RecipientJob {
 
 extension ShardContext {
     /// A permanent fault of another system's key: it counts as absent. Other faults are retried.
-    func countsAsAbsent(_ fault: RedisFault) -> Bool {
+    func countsAsAbsent(_ fault: RedisFault, key: @autoclosure () -> String? = nil) -> Bool {
         guard fault.isLasting else { return false }
-        writes.report(fault, "an unreadable key of another system counts as absent", nowNanos: nowNanos)
+        writes.report(
+            fault, "an unreadable key of another system counts as absent", key: key(), nowNanos: nowNanos)
         return true
     }
 
     /// A key of this worker has the wrong type, or is too large to read: it counts as absent, because waiting does not
     /// help.
-    func countsAsBroken(_ fault: RedisFault) -> Bool {
+    func countsAsBroken(_ fault: RedisFault, key: @autoclosure () -> String? = nil) -> Bool {
         guard fault.isLasting else { return false }
-        writes.report(fault, "a key of this worker's own is broken, and counts as absent", nowNanos: nowNanos)
+        writes.report(
+            fault, "a key of this worker's own is broken, and counts as absent", key: key(), nowNanos: nowNanos)
         return true
     }
 }

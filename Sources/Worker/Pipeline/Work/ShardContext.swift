@@ -198,6 +198,8 @@ struct PipelineLimits {
     var lanes = LaneShares()
     /// A group with more members is divided into chunks.
     var directMax = 2_000
+    /// The consumer group, for the log.
+    var group = ""
     /// The marks of a group's finished members are in one key (`redis.group_marks`).
     var usesGroupMarks = false
     /// Members read per step of a group's scan.

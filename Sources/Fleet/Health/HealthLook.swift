@@ -1,0 +1,190 @@
+/// Which rules hold for one worker, from two looks at its metrics some minutes apart.
+public struct HealthLook {
+    private let rates: FleetRates
+    private let page: MetricsPage
+    private let seconds: Double
+    private let wallSeconds: Double
+
+    /// The metrics that it reads.
+    public static let metrics: Set<String> = [
+        FleetMetrics.attempts, FleetMetrics.decisions, FleetMetrics.deadLetters, FleetMetrics.consumed,
+        FleetMetrics.redisSeconds, FleetMetrics.started, FleetMetrics.lagSeconds, FleetMetrics.watermarkAge,
+        FleetMetrics.pendingEvents, FleetMetrics.credentialEnd, FleetMetrics.lostLogLines, FleetMetrics.alarms,
+        FleetMetrics.retriesDenied, FleetMetrics.commits, FleetMetrics.gap, FleetMetrics.series,
+        FleetMetrics.openFiles, FleetMetrics.openFilesMax,
+    ]
+
+    /// - Parameter before: the earlier look; nil where there is none, and only present values count.
+    public init(_ now: WorkerLook, after before: WorkerLook?, wallSeconds: Double) {
+        let earlier = before.map { [$0.address: $0] } ?? [:]
+        rates = FleetRates([now], earlier)
+        page = now.metrics ?? MetricsPage([])
+        seconds = rates.longestSeconds ?? 0
+        self.wallSeconds = wallSeconds
+    }
+
+    public var notes: [HealthNote] { apps + events + kafka + redis + system }
+
+    private func growth(_ name: String, by labels: [String]) -> [(labels: [String], count: Double)] {
+        rates.rates(name, by: labels).map { ($0.labels, ($0.rate * seconds).rounded()) }.filter { $0.count > 0 }
+    }
+
+    private func growth(_ name: String) -> Double { growth(name, by: []).first?.count ?? 0 }
+
+    private func highest(_ name: String) -> Double { page.series(name).map(\.value).max() ?? 0 }
+
+    private var inTime: String { "in the last \(FigureText.duration(seconds))" }
+
+    // MARK: - Apps
+
+    private var apps: [HealthNote] {
+        var answers: [[String]: (all: Double, accepted: Double, unknown: Double)] = [:]
+        for (labels, count) in growth(FleetMetrics.attempts, by: ["app", "env", "result"]) {
+            var sum = answers[[labels[0], labels[1]]] ?? (0, 0, 0)
+            sum.all += count
+            if labels[2] == "accepted" { sum.accepted += count }
+            if labels[2] == "ambiguous" { sum.unknown += count }
+            answers[[labels[0], labels[1]]] = sum
+        }
+        let byName = answers.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+        var notes = byName.flatMap { name, sum in
+            self.answers(.app(name[0], environment: name[1]), name[0], sum)
+        }
+        for (labels, _) in growth(FleetMetrics.alarms, by: ["app", "env", "reason"]) {
+            notes.append(
+                HealthNote(
+                    .app(labels[0], environment: labels[1]), .misconfigured,
+                    "APNs rejects pushes: \(labels[2]), which the configuration causes"))
+        }
+        for (labels, count) in growth(FleetMetrics.retriesDenied, by: ["app", "env"]) {
+            notes.append(
+                HealthNote(
+                    .app(labels[0], environment: labels[1]), .noRetries,
+                    "\(FigureText.number(count)) pushes wait because too many need another try"))
+        }
+        return notes + certificates
+    }
+
+    private func answers(
+        _ subject: HealthNote.Subject, _ app: String, _ sum: (all: Double, accepted: Double, unknown: Double)
+    ) -> [HealthNote] {
+        var notes: [HealthNote] = []
+        let failed = sum.all - sum.accepted
+        if sum.all >= HealthRule.answersMin, failed / sum.all > HealthRule.notAcceptedMax {
+            let reasons = growth(FleetMetrics.decisions, by: ["app", "verdict", "reason"]).filter {
+                $0.labels[0] == app && ["rejected", "parked"].contains($0.labels[1])
+            }
+            let most = reasons.max { $0.count < $1.count }.map { ", most by \($0.labels[2])" } ?? ""
+            let share = sum.accepted == 0 ? "none" : "only \(FigureText.percent(sum.accepted / sum.all))"
+            notes.append(
+                HealthNote(
+                    subject, .notAccepted,
+                    "APNs accepted \(share) of \(FigureText.number(sum.all)) pushes \(inTime)\(most)",
+                    alert: sum.accepted == 0 ? "CarillonNothingAccepted" : nil))
+        }
+        if sum.all >= HealthRule.unansweredMin, sum.unknown / sum.all > HealthRule.unansweredMax {
+            notes.append(
+                HealthNote(
+                    subject, .unanswered,
+                    "\(FigureText.number(sum.unknown)) of \(FigureText.number(sum.all)) pushes had no answer \(inTime)"
+                ))
+        }
+        return notes
+    }
+
+    /// They have no environment: an app's own one gets the note.
+    private var certificates: [HealthNote] {
+        page.series(FleetMetrics.credentialEnd).compactMap { series in
+            let days = (series.value - wallSeconds) / 86_400
+            guard days < HealthRule.daysMin, let app = series["app"] else { return nil }
+            let name = series["credential"] ?? ""
+            let words = days < 0 ? "has ended" : "ends in \(FigureText.number(days.rounded(.down))) days"
+            return HealthNote(
+                .app(app, environment: ""), .certificate, "the certificate \(name) \(words)",
+                alert: days < 2 ? "CarillonCredentialExpiring" : nil)
+        }
+    }
+
+    // MARK: - Events
+
+    private var events: [HealthNote] {
+        var notes: [HealthNote] = []
+        let letters = growth(FleetMetrics.deadLetters, by: ["reason"])
+        let dead = letters.reduce(0) { $0 + $1.count }
+        let read = max(growth(FleetMetrics.consumed), dead)
+        if dead > 0, dead / read >= HealthRule.deadLettersMax {
+            let most = letters.max { $0.count < $1.count }?.labels[0] ?? ""
+            let share = "\(FigureText.number(dead)) of \(FigureText.number(read)) records"
+            notes.append(
+                HealthNote(.events, .deadLetters, "\(share) became dead letters \(inTime), most by \(most)"))
+        }
+        let ended = growth(FleetMetrics.decisions, by: ["verdict"])
+        let all = ended.reduce(0) { $0 + $1.count }
+        let expired = ended.first { $0.labels[0] == "expired" }?.count ?? 0
+        if expired > 0, expired / all >= HealthRule.expiredMax {
+            let share = "\(FigureText.number(expired)) of \(FigureText.number(all)) outcomes"
+            notes.append(
+                HealthNote(.events, .expired, "\(share) were expired \(inTime): they came or were sent too late"))
+        }
+        let behind = highest(FleetMetrics.lagSeconds)
+        if behind > HealthRule.behindSecondsMax {
+            notes.append(
+                HealthNote(
+                    .events, .behind, "the oldest record that waits in Kafka is \(FigureText.duration(behind)) old"))
+        }
+        let oldest = highest(FleetMetrics.watermarkAge)
+        if oldest > HealthRule.stuckSecondsMax, highest(FleetMetrics.pendingEvents) > 0 {
+            notes.append(
+                HealthNote(.events, .stuck, "the oldest unsettled record is \(FigureText.duration(oldest)) old"))
+        }
+        return notes
+    }
+
+    // MARK: - Servers
+
+    private var kafka: [HealthNote] {
+        var notes: [HealthNote] = []
+        let commits = growth(FleetMetrics.commits, by: ["result"])
+        let failed = commits.first { $0.labels[0] == "failed" }?.count ?? 0
+        if failed > commits.first(where: { $0.labels[0] == "ok" })?.count ?? 0 {
+            notes.append(
+                HealthNote(.kafka, .commits, "\(FigureText.number(failed)) commits of offsets failed \(inTime)"))
+        }
+        let lost = growth(FleetMetrics.gap)
+        if lost > 0 {
+            notes.append(
+                HealthNote(
+                    .kafka, .gap, "Kafka deleted \(FigureText.number(lost)) records before they were read \(inTime)"))
+        }
+        return notes
+    }
+
+    private var redis: [HealthNote] {
+        guard let spread = rates.spread(FleetMetrics.redisSeconds), spread.p99 > HealthRule.redisSecondsMax else {
+            return []
+        }
+        return [
+            HealthNote(
+                .redis, .slowRedis,
+                "slow: 1 % of the replies took longer than \(FigureText.duration(spread.p99)) \(inTime)")
+        ]
+    }
+
+    private var system: [HealthNote] {
+        var notes: [HealthNote] = []
+        let lost = growth(FleetMetrics.lostLogLines)
+        if lost > 0 {
+            notes.append(HealthNote(.system, .logLost, "\(FigureText.number(lost)) log lines were lost \(inTime)"))
+        }
+        let series = highest(FleetMetrics.series)
+        if series > HealthRule.seriesMax {
+            notes.append(HealthNote(.system, .series, "\(FigureText.number(series)) of 3000 time series are in use"))
+        }
+        let most = highest(FleetMetrics.openFilesMax)
+        if most > 0, highest(FleetMetrics.openFiles) / most > HealthRule.descriptorsMax {
+            let open = FigureText.percent(highest(FleetMetrics.openFiles) / most)
+            notes.append(HealthNote(.system, .descriptors, "\(open) of the file descriptors are open"))
+        }
+        return notes
+    }
+}

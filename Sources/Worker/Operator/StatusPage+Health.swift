@@ -1,0 +1,76 @@
+import Fleet
+
+/// Health: one line if all is well, else a card for each problem with its cause and a link to its runbook.
+extension StatusPage {
+    /// A screen reader announces the word when it changes, and nothing else on the page.
+    var state: Markup {
+        let health = snapshot.health
+        return "<p id=\"state\" role=\"status\" data-live>\(health.page.pill("\(health.rawValue)"))</p>"
+    }
+
+    private static let cardsMax = 12
+
+    var health: Markup {
+        let cards = [ProcessPart.State.down, .degraded].flatMap { state in
+            snapshot.parts.flatMap { part in
+                part.problems.filter { $0.state == state }.map { Self.card(part, $0) }
+            }
+        }
+        let more: Markup =
+            cards.count > Self.cardsMax ? "<p class=\"quiet\">and \(cards.count - Self.cardsMax) more</p>" : ""
+        let problems: Markup =
+            cards.isEmpty ? "" : "<div class=\"cards\">\(cards.prefix(Self.cardsMax).joined())</div>\(more)"
+        return PageFrame.section("health", "Health", note: headline, isWide: true, "\(problems)\(wellParts)")
+    }
+
+    private var headline: Markup {
+        switch snapshot.health {
+        case .ok: "All is well."
+        case .degraded: "It works, and needs attention."
+        case .down: "It cannot work."
+        case .starting: "It starts: nothing is known yet."
+        case .draining: "It ends: it reads nothing more, and finishes its work."
+        }
+    }
+
+    private static func card(_ part: ProcessPart, _ problem: ProcessPart.Problem) -> Markup {
+        let page = problem.state.page
+        let link: Markup =
+            problem.alert.map { alert in
+                """
+                <p><a href="runbooks#\(alert.lowercased())">What to do\
+                <span class="hidden"> about: \(words(part)) \(problem.state.rawValue)</span></a></p>
+                """
+            } ?? ""
+        return """
+            <div class="card \(page.style)"><h3><span aria-hidden="true">\(page.sign)</span> \(words(part)): \
+            \(problem.state.rawValue)</h3><p>\(problem.text)</p>\(link)</div>
+
+            """
+    }
+
+    /// Parts without a problem, in one line.
+    private var wellParts: Markup {
+        let well = snapshot.parts.filter { $0.problems.isEmpty }
+        let items = well.prefix(Self.cardsMax).map { part -> Markup in
+            let untried: Markup = part.isUntried ? " <span class=\"quiet\">untried</span>" : ""
+            return "<li>\(PageState.good.badge(Self.words(part)))\(untried)</li>"
+        }
+        let more: Markup =
+            well.count > items.count ? "<li class=\"quiet\">and \(well.count - items.count) more</li>" : ""
+        return items.isEmpty ? "" : "<ul class=\"facts\">\(items.joined())\(more)</ul>"
+    }
+
+    private static func words(_ part: ProcessPart) -> Markup {
+        switch part.name {
+        case .kafka: "Kafka"
+        case .redis: "Redis"
+        case .configuration: "Configuration"
+        case .clock: "Clock"
+        case .events: "Events"
+        case .system: "Process"
+        case .loop: "Shards"
+        case .app(let id, let environment): "\(id) \(environment)"
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import Testing
+
+@testable import Fleet
+
+/// The conditions of health, each with figures just within and just beyond its bound.
+@Suite struct HealthLookTests {
+    private static func look(_ seconds: UInt64, _ text: String) -> WorkerLook {
+        let names = HealthLook.metrics.union([FleetMetrics.redisSeconds + "_bucket"])
+        let page = MetricsPage(Array(("process_start_time_seconds 1\n" + text).utf8), names: names)
+        return WorkerLook(address: "", atNanos: seconds * 1_000_000_000, answer: .facts(page, StatusFacts()))
+    }
+
+    private static func notes(_ text: String, after before: String = "") -> [HealthNote] {
+        HealthLook(look(180, text), after: look(0, before), wallSeconds: 1_000_000).notes
+    }
+
+    private static func attempts(_ accepted: Int, _ rejected: Int, ambiguous: Int = 0) -> String {
+        [("accepted", accepted), ("rejected", rejected), ("ambiguous", ambiguous)].map {
+            "carillon_push_attempts_total{app=\"im\",env=\"production\",result=\"\($0)\"} \($1)\n"
+        }.joined()
+    }
+
+    @Test(
+        arguments: [
+            ("", nil), (attempts(95, 5), nil), (attempts(94, 6), .notAccepted), (attempts(0, 19), nil),
+            (attempts(0, 20), .notAccepted), (attempts(996, 0, ambiguous: 4), nil),
+            (attempts(994, 0, ambiguous: 6), .unanswered),
+            ("carillon_apns_alarms_total{app=\"im\",env=\"production\",reason=\"BadTopic\"} 1", .misconfigured),
+            ("carillon_retries_denied_total{app=\"im\",env=\"production\"} 3", .noRetries),
+            ("carillon_credential_expiry_timestamp_seconds{app=\"im\",credential=\"c\"} 2300000", nil),
+            ("carillon_credential_expiry_timestamp_seconds{app=\"im\",credential=\"c\"} 2200000", .certificate),
+            ("carillon_events_consumed_total 1000\ncarillon_dlq_records_total{reason=\"x\"} 9", nil),
+            ("carillon_events_consumed_total 1000\ncarillon_dlq_records_total{reason=\"x\"} 10", .deadLetters),
+            (
+                "carillon_decisions_total{verdict=\"accepted\"} 999\ncarillon_decisions_total{verdict=\"expired\"} 1",
+                nil
+            ),
+            (
+                "carillon_decisions_total{verdict=\"accepted\"} 990\ncarillon_decisions_total{verdict=\"expired\"} 10",
+                .expired
+            ),
+            ("carillon_kafka_lag_seconds{topic=\"im.events\"} 60", nil),
+            ("carillon_kafka_lag_seconds{topic=\"im.events\"} 61", .behind),
+            ("carillon_watermark_age_seconds 121\ncarillon_pending_events 0", nil),
+            ("carillon_watermark_age_seconds 121\ncarillon_pending_events 1", .stuck),
+            ("carillon_kafka_commits_total{result=\"ok\"} 4\ncarillon_kafka_commits_total{result=\"failed\"} 4", nil),
+            (
+                "carillon_kafka_commits_total{result=\"ok\"} 4\ncarillon_kafka_commits_total{result=\"failed\"} 5",
+                .commits
+            ),
+            ("carillon_kafka_gap_records_total 1", .gap), ("carillon_log_lines_dropped_total 1", .logLost),
+            ("carillon_metrics_series 2701", .series), ("process_open_fds 80\nprocess_max_fds 100", nil),
+            ("process_open_fds 81\nprocess_max_fds 100", .descriptors),
+            (
+                "carillon_redis_command_seconds_bucket{le=\"0.1\"} 100\ncarillon_redis_command_seconds_bucket{le=\"+Inf\"} 100",
+                nil
+            ),
+            (
+                "carillon_redis_command_seconds_bucket{le=\"0.1\"} 90\ncarillon_redis_command_seconds_bucket{le=\"1\"} 100",
+                .slowRedis
+            ),
+        ] as [(String, HealthRule?)])
+    func eachRuleHoldsBeyondItsBoundAlone(text: String, rule: HealthRule?) {
+        #expect(Self.notes(text).map(\.rule) == [rule].compactMap { $0 }, "\(text)")
+    }
+
+    /// Counters count since the start: what grew before the window says nothing.
+    @Test func whatHappenedBeforeTheWindowIsOver() {
+        let text = Self.attempts(100, 900) + "carillon_dlq_records_total{reason=\"x\"} 1000\n"
+        #expect(Self.notes(text, after: text).isEmpty)
+        #expect(HealthLook(Self.look(180, text), after: nil, wallSeconds: 0).notes.isEmpty)
+    }
+
+    @Test func aNoteHasItsFiguresAndTheMostFrequentReason() {
+        let text = """
+            \(Self.attempts(100, 900))
+            carillon_decisions_total{app="im",verdict="rejected",reason="Unregistered"} 800
+            carillon_decisions_total{app="im",verdict="rejected",reason="BadDeviceToken"} 100
+            """
+        let notes = Self.notes(text)
+        #expect(
+            notes.map(\.text) == ["APNs accepted only 10 % of 1000 pushes in the last 3 min, most by Unregistered"])
+        #expect(notes.first?.subject == .app("im", environment: "production"))
+        #expect(Self.notes(Self.attempts(0, 30)).first?.alert == "CarillonNothingAccepted")
+    }
+
+    /// docs/operations.md has each condition in its words.
+    @Test func theDocumentationHasEveryCondition() throws {
+        let top = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/operations.md")
+        let page = try String(contentsOf: top, encoding: .utf8)
+        for rule in HealthRule.allCases {
+            #expect(
+                page.contains("| \(rule.condition) | [\(rule.alert)](runbooks.md#\(rule.alert.lowercased())) |"),
+                "\(rule)")
+        }
+    }
+}
