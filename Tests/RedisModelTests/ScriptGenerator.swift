@@ -69,7 +69,8 @@ struct ScriptGenerator {
         }
         let conversation = Self.conversations[place]
         var arguments = [
-            words.pick(["c", "c", "c", "o", "q", "a"]), "100000", "r\(place)", "\(conversation)\(sent) \(seq) m\(id)",
+            words.pick(["c", "c", "c", "o", "q", "a", "ca3:dnd", "qa8:no_token", "cv3:dnd"]), "100000", "r\(place)",
+            "\(conversation)\(sent) \(seq) m\(id)",
             String(sent), seq, String(Self.base + 5000),
         ]
         recent = arguments[3]
@@ -127,7 +128,7 @@ struct ScriptGenerator {
         case 6:
             return call(
                 StateScripts.dropToken, ["c:u:" + user, "c:s:" + user],
-                [token, version, words.pick(["", String(time())])])
+                [token, version, words.pick(["", String(time())]), String(Self.base + 5000)])
         case 7:
             return call(
                 StateScripts.listActivityUser, ["c:a:{im:act}"], [uid, words.pick(["1", "2", "5"]), "90000"])
@@ -140,7 +141,8 @@ struct ScriptGenerator {
             return call(
                 StateScripts.addToken, [key("c:u:", user), "c:s:" + user, "c:v:" + user],
                 [
-                    words.pick(["t1", "t2", "t3"]), "1 \(version) \(bound) \(token) p 3:top", version, String(bound),
+                    words.pick(["ta2:d1", "ta2:d2", "tv2:d1", "t1"]), "1 \(version) \(bound) \(token) p 3:top", version,
+                    String(bound),
                     token,
                     words.pick(["", "act"]), words.pick(["=", "-", "2:cr"]), "=", words.pick(["=", "2:de"]), "=",
                     String(Self.base + 5000),
@@ -175,7 +177,10 @@ struct ScriptGenerator {
         case 2: return call(StateScripts.acceptLoss, ["c:accept"], [String(time()), "90000"])
         default:
             let places = words.some(3) { words in
-                [String(words.below(3)), String(words.below(500)), words.pick(["", String(words.below(500))])]
+                [
+                    words.pick(["", "", "="]) + String(words.below(3)), String(words.below(500)),
+                    words.pick(["", String(words.below(500))]),
+                ]
             }
             return call(
                 StateScripts.beat, ["c:beat", "c:loss"],

@@ -103,10 +103,17 @@ public final class EventReader {
     /// The latest time that a record's `sent_ms` may name: the record's Kafka time; the present time if the Kafka time is
     /// absent or later (contract section 0, "Times").
     ///
+    /// A Kafka time that is only a little later is right: the worker's clock may be late, and another worker that reads the record
+    /// again must find the same time. The badge's ledger knows a message by it.
+    ///
     /// - Parameter kafkaMs: 0 or nil if the record has no Kafka time.
     public static func latestMs(kafkaMs: Int64?, nowMs: Int64) -> Int64 {
-        guard let kafkaMs, kafkaMs > 0 else { return nowMs }
-        return min(kafkaMs, nowMs)
+        isRight(kafkaMs: kafkaMs ?? 0, nowMs: nowMs) ? kafkaMs ?? nowMs : nowMs
+    }
+
+    /// Whether a record's time does not depend on its reader's clock.
+    static func isRight(kafkaMs: Int64, nowMs: Int64) -> Bool {
+        kafkaMs > 0 && kafkaMs &- ClockWatch.noticeMs <= nowMs
     }
 
     /// Looks into bytes that were read as an event before; nil if they are no JSON.

@@ -10,7 +10,7 @@ extension Explainer {
         _ device: DeviceContext, _ steps: [Explanation.Step]
     ) async throws(RedisFault) -> Explanation {
         let route = device.route
-        if device.user.claim.acceptedDevices.containsSame(route.device) {
+        if device.user.claim.accepted.containsSame(route.device) {
             return .duplicate(device.user.job.uid, device: route.device, steps + device.earlierCopySteps)
         }
         if device.user.earlier.acknowledged.containsSame(route.device) {

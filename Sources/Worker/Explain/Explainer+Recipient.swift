@@ -26,18 +26,23 @@ extension Explainer {
         job.settings = found.recipient.settings
         job.facts = trace.facts
         if decision.alert == .allow(forced: true) { job.flags.insert(.forced) }
-        let claim = try await store.claimDryRun(job.claimRequest(nowMs: context.now))
+        job.candidate?.decision = decision
+        var request = job.claimRequest(nowMs: context.now)
+        request.withoutDevice = job.withoutDevice
+        let claim = try await store.claimDryRun(request)
         job.note(claim, isFirst: true)
         steps.append(claim.step(of: context.job.subject))
         if claim.state == .ended { return [.duplicate(member.uid, steps)] }
         var user = RecipientContext(
             event: context, job: job, recipient: found.recipient, presenceNotes: found.notes,
-            decision: decision.withoutAlerts(isRead: claim.isRead, isRevoked: claim.isRevoked), claim: claim)
+            decision: decision.withoutAlerts(isRead: claim.isRead, isRevoked: claim.isRevoked).repeating(
+                claim.withoutDevice), claim: claim)
         user.take(trace, after: steps)
         if let step = try await revokeStep(claim, member.uid, context.job) { user.steps.append(step) }
         if claim.state == .resume {
-            user.earlier.accepted = claim.acceptedDevices
+            user.earlier.accepted = claim.accepted
             user.earlier.addressed = claim.addressedDevices
+            user.earlier.mayHaveRecords = claim.withoutDevice == nil
             if context.job.message != nil {
                 user.earlier.acknowledged = try await store.acks(
                     app: context.event.app, uid: member.uid, msgID: context.job.msgID)
@@ -146,11 +151,13 @@ extension Explainer {
         var explanations: [Explanation] = []
         let last = user.tokenStep.map { [$0] } ?? []
         // The push of an earlier try is the verdict, whatever the present decision is.
-        for device in user.claim.acceptedDevices
-        where !user.decision.routes.contains(where: { $0.device.isSame(as: device) }) {
-            explanations.append(.duplicate(user.job.uid, device: device, user.steps))
+        for push in user.claim.accepted
+        where !user.decision.routes.contains(where: { $0.device.isSame(as: push.device) }) {
+            explanations.append(.duplicate(user.job.uid, device: push.device, user.steps))
         }
-        if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: user.earlier.haveVerdicts) {
+        let haveVerdicts =
+            user.earlier.haveVerdicts || (user.earlier.mayHaveRecords && !user.decision.routes.isEmpty)
+        if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: haveVerdicts) {
             let verdict = Verdict(ofEnd: reason)
             var steps = user.steps + (reason == .noToken || reason == .activityOver ? last : [])
             if reason == .noToken, let step = user.smsStep { steps.append(step) }
@@ -243,7 +250,7 @@ extension ClaimReply {
         switch state {
         case .fresh: outcome = isRevoked ? "new, known as revoked" : "new"
         case .resume:
-            let done = acceptedDevices
+            let done = accepted.map(\.device)
             outcome = "not ended, resumes" + (done.isEmpty ? "" : "; done before: \(done.joined(separator: " "))")
         case .ended: outcome = "ended before: nothing more"
         }

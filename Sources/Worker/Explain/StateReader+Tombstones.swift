@@ -114,7 +114,7 @@ extension StateReader {
             } else {
                 try store.dropToken(
                     app: app, uid: tombstone.uid, token: token.record.hex, upTo: token.version,
-                    boundMs: token.record.boundMs, tag: tag)
+                    boundMs: token.record.boundMs, nowMs: Loop.wallMs(), tag: tag)
             }
         }
         note(owner, &counts)

@@ -9,6 +9,10 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
         guard let tag = Tag(bits) else { return }
         shard.loop.stageClock?.enter(tag.stage.part)
+        guard tag.stage.fits(reply.kind) else {
+            let fault = RedisFault(.protocolViolation, "the reply is not of the command's kind")
+            return self.redis(client, didFail: bits, fault: fault)
+        }
         if shard.isRedisBehind, tag.stage.isOfUsers {
             let fault = RedisFault(.connectionLost(wasSent: true), "Redis has older data than before")
             return self.redis(client, didFail: bits, fault: fault)
@@ -42,7 +46,9 @@ extension Pipeline: RedisClientDelegate {
         case .digest: digests.didTake(tag.ref, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didReply(tag, reply)
         case .newestBase, .newestSize: newestBadges.didReply(tag, reply)
-        case .keyCount: didCountKeys(StateStore.keyCounts(reply))
+        case .keyCount:
+            let counts = StateStore.keyCounts(reply)
+            counts == nil ? didFailToCount(RedisFault(.protocolViolation)) : didCountKeys(counts)
         case .time: didReadTime(StateStore.timeMs(reply))
         case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
         case .beat: didBeat(tag.ref, reply)
@@ -106,7 +112,6 @@ extension Pipeline: RedisClientDelegate {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
         checkServer()
-        if !isTimeAsked { askTime() }
         userStates.serverMayHaveChanged()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()

@@ -15,22 +15,36 @@ extension Pipeline {
             isStopped: isStoppedByClock)
     }
 
-    /// Once a second: Redis is asked each five seconds, each second while the clock is not known to be right.
+    /// Once a second. The heartbeat says the time too; where it does not, Redis is asked each five seconds, each second while the
+    /// clock is not known to be right.
     func lookAtClock() {
         applyClock()
         let sinceNanos = shard.nowNanos &- (timeAskedNanos ?? 0)
-        guard !isTimeAsked, shard.store.client.isReady else { return }
+        guard shard.store.client.isReady else { return }
         if clockVerdict == .right, sinceNanos < Self.timeEveryNanos { return }
-        askTime()
+        if sinceNanos > Self.timeAgainNanos { askTime() }
+    }
+
+    /// The server whose time is compared.
+    var timeServer: Int {
+        let servers = shard.store.client.tagNumbers(StateStore.serverWord)
+        return servers.isEmpty ? 0 : servers[timeTurn % servers.count]
+    }
+
+    /// A heartbeat said the time of that server.
+    func didBeatAtTime(_ beat: StateStore.Beat) {
+        guard beat.isServerTime else { return clockVerdict == .unknown ? askTime() : () }
+        timeAskedNanos = beatNanos
+        shard.clockWatch.answered(ms: beat.nowMs, askedNanos: beatNanos, nowNanos: shard.nowNanos)
+        applyClock()
     }
 
     func askTime() {
+        guard !isTimeAsked else { return }
         isTimeAsked = true
         timeAskedNanos = shard.nowNanos
-        let servers = shard.store.client.tagNumbers(StateStore.serverWord)
-        let server = servers.isEmpty ? 0 : servers[timeTurn % servers.count]
         do throws(RedisFault) {
-            try shard.store.time(server: server, tag: Tag(.none, .time).bits)
+            try shard.store.time(server: timeServer, tag: Tag(.none, .time).bits)
         } catch {
             didFailToAskTime(error)
         }
@@ -78,4 +92,6 @@ extension Pipeline {
     }
 
     private static let timeEveryNanos: UInt64 = 5_000_000_000
+    /// Longer than the pause between two heartbeats.
+    private static let timeAgainNanos: UInt64 = 1_500_000_000
 }

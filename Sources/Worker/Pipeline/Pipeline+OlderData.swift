@@ -18,8 +18,10 @@ extension Pipeline {
         beatPlaces = userState.settledPlaces
         beatsAwaited = Set(servers)
         beatRound = (beatRound &+ 1) & 0xFF_FFFF
+        beatNanos = shard.nowNanos
         for var request in dataAge.requests(servers, keys: tokenLoss.keysBefore) {
             request.offsets = beatPlaces.merging(request.noted) { place, _ in place }
+            request.restarted = userState.restartedPlaces
             try? shard.store.beat(request, nowMs: shard.nowMs, tag: beatTag(.beat, request.server))
         }
     }
@@ -48,6 +50,7 @@ extension Pipeline {
 
     /// All servers have noted these offsets.
     private func didBeatEverywhere() {
+        userState.restartedPlaces = []
         if !dataAge.isBehind {
             for (partition, offset) in beatPlaces {
                 userState.consumer.commitNotes[TopicPartition(topic: 0, partition: partition)] = offset
@@ -64,6 +67,7 @@ extension Pipeline {
         let before = dataAge.losses[server]
         dataAge.didBeat(server, beat, compared: isLast)
         serverAheadMs = beat.nowMs &- shard.nowMs
+        if isLast, server == timeServer { didBeatAtTime(beat) }
         if let loss = beat.loss, loss.id != before?.id { didReturnOlder(server, loss) }
         applyAge()
         if isLast, beatsAwaited.remove(server) != nil, beatsAwaited.isEmpty { didBeatEverywhere() }
@@ -71,6 +75,7 @@ extension Pipeline {
 
     /// A replica takes no beat, and may be older than the master was.
     func didFailToBeat(_ server: Int, _ fault: RedisFault) {
+        if server == timeServer { askTime() }
         guard fault.refusesWrite else { return }
         try? shard.store.lookAtBeat(server: server, tag: beatTag(.beatLook, server))
     }

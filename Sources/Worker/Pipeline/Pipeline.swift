@@ -42,6 +42,7 @@ final class Pipeline {
     var beatsAwaited: Set<Int> = []
     /// The number of the last beat, and the offsets that it carries (`Intake.settledPlaces`).
     var beatRound: UInt32 = 0
+    var beatNanos: UInt64 = 0
     var beatPlaces: [Int32: Int64] = [:]
     var replayLines = LogLimiter<ReplayLine>()
     let stopsAtTokenLoss: Bool
@@ -246,7 +247,9 @@ final class Pipeline {
     private func decide(_ job: RecipientJob) {
         shard.enter(.decide)
         guard let candidate = job.candidate, !lookup.mustWait(job, toTake: .claiming) else { return }
-        if shard.isRedisBehind, !job.uid.isEmpty { return lookup.postpone(job) }
+        if !job.uid.isEmpty, shard.isRedisBehind || userStates.mayHaveMissed(readNanos: job.readNanos) {
+            return lookup.postpone(job)
+        }
         if dispatcher.parksWhole(job, candidate) { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
         if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
@@ -383,7 +386,7 @@ final class Pipeline {
             switch record.content {
             case .owed(let owed):
                 claims.rememberUnmarked(owed)
-                userStates.pay(owed, intake, origin)
+                userStates.pay(owed, app: app(owed.request.app), intake, origin)
             case .parked(let parked):
                 claims.rememberParked(parked)
                 parking.read(parked, origin)

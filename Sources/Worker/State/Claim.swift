@@ -71,6 +71,8 @@ public struct ClaimRequest: Sendable {
     public var counted: Bool
     /// A `PlainClaim` has added it to the ledger, and the script must settle that.
     var wasAdded = false
+    /// It is to be recorded without a device: the mark keeps this for the next try. Nil: its devices are recorded.
+    var withoutDevice: WithoutDevice?
     public var nowMs: Int64
 
     public init(app: String, uid: String, _ subject: ClaimSubject, counted: Bool, nowMs: Int64) {
@@ -87,7 +89,7 @@ public struct ClaimReply: Sendable, Equatable {
     public enum State: Int64, Sendable {
         /// The pair was never claimed.
         case fresh
-        /// The pair was claimed and not finished. Devices with an accepted push are in `acceptedDevices`.
+        /// The pair was claimed and not finished. Devices with an accepted push are in `accepted`.
         case resume
         /// Finished before: nothing to do.
         case ended
@@ -103,9 +105,13 @@ public struct ClaimReply: Sendable, Equatable {
     /// Rises with each change of the user's tokens. If it differs from the value read earlier, tokens must be read
     /// again.
     public var tokenVersion: Int64
-    public var acceptedDevices: [String]
-    /// Devices that an earlier try delivered to, or recorded another end of.
+    public var accepted: [EarlierPush]
+    /// Devices that an earlier try delivered to, or recorded another end of, or may have pushed to before they lost their token.
     public var addressedDevices: [String] = []
+    /// An earlier try decided to record the recipient without a device, for this reason.
+    public var withoutDevice: Reason?
+    /// An earlier try waits in `carillon.parked` until this time, Unix ms; 0: nothing says so.
+    var parkedUntilMs: Int64 = 0
     /// For a revoke: it lowered this user's badge by one, now or in an earlier claim of the same pair.
     public var lowered = false
     /// With `clear_on_read`: the badge is lower than on the devices, and they have not been updated
@@ -120,7 +126,7 @@ public struct ClaimReply: Sendable, Equatable {
 
     public init(
         state: State, badge: Int64?, isRead: Bool = false, isRevoked: Bool = false, tokenVersion: Int64 = 0,
-        acceptedDevices: [String] = [], lowered: Bool = false, owesClear: Bool = false, adds: Bool = false,
+        accepted: [EarlierPush] = [], lowered: Bool = false, owesClear: Bool = false, adds: Bool = false,
         hasReport: Bool = false
     ) {
         self.state = state
@@ -128,7 +134,7 @@ public struct ClaimReply: Sendable, Equatable {
         self.isRead = isRead
         self.isRevoked = isRevoked
         self.tokenVersion = tokenVersion
-        self.acceptedDevices = acceptedDevices
+        self.accepted = accepted
         self.lowered = lowered
         self.owesClear = owesClear
         self.adds = adds
@@ -148,8 +154,11 @@ public struct ClaimReply: Sendable, Equatable {
         isTargetUnknown = bits & 128 != 0
         hasReport = bits & 256 != 0
         tokenVersion = reply[2].int64 ?? 0
-        acceptedDevices = []
-        if reply.count > 3 { (acceptedDevices, addressedDevices) = PairMark.devices(reply[3].bytes) }
+        accepted = []
+        guard reply.count > 3 else { return }
+        let notes = EarlierNotes(reply[3].bytes)
+        (accepted, addressedDevices) = (notes.accepted, notes.addressed)
+        (withoutDevice, parkedUntilMs) = (notes.withoutDevice, notes.parkedUntilMs)
     }
 }
 
@@ -158,8 +167,7 @@ public struct PairMark: Sendable, Equatable {
     /// Nil if it is only known as revoked, not claimed.
     public var state: ClaimReply.State?
     public var isRevoked = false
-    public var acceptedDevices: [String] = []
-    public var addressedDevices: [String] = []
+    var notes = EarlierNotes()
     /// The trace for `TraceRecord`; empty if none was kept.
     var trace: [UInt8] = []
 
@@ -176,7 +184,7 @@ public struct PairMark: Sendable, Equatable {
         if state == .ended {
             trace = Array(rest)
         } else {
-            (acceptedDevices, addressedDevices) = Self.devices(UnsafeRawBufferPointer(rebasing: rest))
+            notes = EarlierNotes(UnsafeRawBufferPointer(rebasing: rest))
         }
     }
 
@@ -187,28 +195,5 @@ public struct PairMark: Sendable, Equatable {
         case nil, UInt8(ascii: "t"): nil
         default: .resume
         }
-    }
-
-    /// The note of one device in a mark.
-    public enum Note: UInt8, Sendable {
-        /// APNs accepted its push.
-        case accepted = 0x61  // a
-        /// It was delivered to by connection, or its end is recorded.
-        case addressed = 0x64  // d
-    }
-
-    /// `<note><length>:<device>`, one after the other; the first that cannot be read ends the list.
-    static func devices(_ bytes: UnsafeRawBufferPointer) -> (accepted: [String], addressed: [String]) {
-        var text = CompactText(bytes)
-        var (accepted, addressed): ([String], [String]) = ([], [])
-        while let note = text.byte().flatMap(Note.init(rawValue:)),
-            let device = text.string(atMost: EventReader.Limit.user)
-        {
-            switch note {
-            case .accepted: accepted.append(device)
-            case .addressed: addressed.append(device)
-            }
-        }
-        return (accepted, addressed)
     }
 }

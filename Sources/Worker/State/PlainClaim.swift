@@ -15,6 +15,8 @@ struct PlainClaim {
 
     /// A counted message is added to the ledger.
     let isCounted: Bool
+    /// It has no push, so it needs no badge: in place of the ledger's size it asks whether an earlier try counted it.
+    let looksForEntry: Bool
     /// This claim added the entry.
     private(set) var isAdded = false
     private var size: Int64 = 0
@@ -28,8 +30,9 @@ struct PlainClaim {
     /// Another worker finished an uncounted message since its mark was read.
     private var isEnded = false
 
-    init(isCounted: Bool, tokenVersion: Int64) {
+    init(isCounted: Bool, tokenVersion: Int64, looksForEntry: Bool = false) {
         self.isCounted = isCounted
+        self.looksForEntry = looksForEntry
         self.tokenVersion = tokenVersion
     }
 
@@ -47,6 +50,10 @@ struct PlainClaim {
     }
 
     mutating func didCount(_ reply: borrowing RedisReply) {
+        if looksForEntry {
+            if !reply.isNull { isSpecial = true }
+            return
+        }
         guard let count = reply.int64 else { return isSpecial = true }
         size = count
     }
@@ -81,7 +88,8 @@ struct PlainClaim {
         if isEnded { return ClaimReply(state: .ended, badge: nil, tokenVersion: tokenVersion) }
         guard !isSpecial, isAdded == isCounted, size >= (isCounted ? 1 : 0), size <= Self.sizeMax else { return nil }
         return ClaimReply(
-            state: .fresh, badge: base.badge(size: size), tokenVersion: tokenVersion, adds: isCounted,
+            state: .fresh, badge: looksForEntry ? nil : base.badge(size: size), tokenVersion: tokenVersion,
+            adds: isCounted,
             hasReport: base.hasReport)
     }
 

@@ -4,10 +4,17 @@ import Redis
 extension RedisCommand {
     /// The arguments of a claim after the keys, in the order of `StateScripts.claim`.
     ///
-    /// - Parameter wasAdded: plain commands have just added it to the ledger.
-    mutating func claimArguments(_ subject: ClaimSubject, counted: Bool, wasAdded: Bool = false, nowMs: Int64) {
+    /// - Parameters:
+    ///   - wasAdded: plain commands have just added it to the ledger.
+    ///   - withoutDevice: it is to be recorded without a device.
+    mutating func claimArguments(
+        _ subject: ClaimSubject, counted: Bool, wasAdded: Bool = false, withoutDevice: WithoutDevice? = nil,
+        nowMs: Int64
+    ) {
         let digest = StateKeys.digest(subject.conversation)
-        arg(wasAdded ? "a" : counted ? "c" : subject.clientCounts ? "q" : "o")
+        part(word: wasAdded ? "a" : counted ? "c" : subject.clientCounts || withoutDevice != nil ? "q" : "o")
+        if let withoutDevice { part(withoutDevice.text) }
+        end()
         arg(StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs))
         field("r", subject.conversation)
         ledgerMember(subject, digest: digest)

@@ -7,7 +7,7 @@ import Redis
 /// | key | type | content | life |
 /// |---|---|---|---|
 /// | `c:u:{app:uid}` | hash | settings (`dn ds de dd dw dz dl sd pd ho la ph`) and tokens (`t` + kind + device); parked pushes of a device (`y` + device) | none |
-/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `k` digests of the last four messages that were revoked, `o` which owners are known (`KnownOwners`), `w` a lower badge that the devices do not have yet, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
+/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `k` digests of the last four messages that were revoked, `o` which owners are known (`KnownOwners`), `w` a lower badge that the devices do not have yet, `g` devices that lost a token lately, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | members that a read or revoke removed from the ledger, by time | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind); finished, with what happened (`TraceBytes`) | 24 h or until expiry; with a trace `trace.ttl_h` |

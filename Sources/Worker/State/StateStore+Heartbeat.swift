@@ -12,6 +12,8 @@ extension StateStore {
         var nowMs: Int64
         /// Nil if everything that was ever applied is there, or was applied again.
         var loss: Loss?
+        /// `nowMs` is not the caller's own time.
+        var isServerTime = true
     }
 
     /// The server returned with older data, and not all user state is applied again.
@@ -42,6 +44,8 @@ extension StateStore {
         var offsets: [Int32: Int64] = [:]
         /// By partition: the offset that a commit to Kafka names as noted here.
         var noted: [Int32: Int64] = [:]
+        /// Partitions that began again at a lower offset: their places may fall.
+        var restarted: Set<Int32> = []
     }
 
     /// What server numbers count.
@@ -57,7 +61,9 @@ extension StateStore {
             command.optional(request.leastKeysOfPlaces)
             command.arg(StateKeys.time(nowMs))
             for (partition, offset) in request.offsets.sorted(by: { $0.key < $1.key }) {
-                command.arg(Int64(partition))
+                if request.restarted.contains(partition) { command.part(word: "=") }
+                command.part(Int64(partition))
+                command.end()
                 command.arg(offset)
                 command.optional(request.noted[partition])
             }
@@ -99,8 +105,8 @@ extension StateStore {
 extension StateStore.Beat {
     /// The reply of `beat`; nil for anything else.
     init?(_ reply: borrowing RedisReply) {
-        guard let count = reply[0].int64, let nowMs = reply[1].int64 else { return nil }
-        self.init(count: count, nowMs: nowMs, loss: StateStore.Loss(reply[2]))
+        guard reply.count == 4, let count = reply[0].int64, let nowMs = reply[1].int64 else { return nil }
+        self.init(count: count, nowMs: nowMs, loss: StateStore.Loss(reply[2]), isServerTime: reply[3].int64 == 1)
     }
 }
 

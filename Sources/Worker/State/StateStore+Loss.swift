@@ -10,13 +10,17 @@ extension StateStore {
 
     /// The reply of `keyCount` by server; nil for a server that is down. Nil for any other reply.
     static func keyCounts(_ reply: borrowing RedisReply) -> [Int64: Int64?]? {
-        if let count = reply.int64 { return [0: bounded(count)] }
-        guard reply.kind == .array, reply.count > 0 else { return nil }
+        if reply.kind == .integer, let count = reply.int64 { return [0: bounded(count)] }
+        guard reply.count > 0 else { return nil }
         var counts: [Int64: Int64?] = [:]
+        var isOther = false
         reply.forEachPair { server, keys in
-            if let server = server.int64 { counts.updateValue(keys.int64.map(bounded), forKey: server) }
+            guard server.kind == .integer, keys.kind == .integer || keys.isNull, let server = server.int64 else {
+                return isOther = true
+            }
+            counts.updateValue(keys.int64.map(bounded), forKey: server)
         }
-        return counts
+        return isOther ? nil : counts
     }
 
     /// Keeps sums over nodes valid, whatever a server reports.

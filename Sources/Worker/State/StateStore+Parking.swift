@@ -34,6 +34,23 @@ extension StateStore {
         }
     }
 
+    /// Gives a recipient that waits in the topic the mark that Redis refused. An existing mark remains. It is not counted:
+    /// the claim of its return counts it.
+    func markParked(
+        app: String, uid: String, kind: PairKind, id: String, untilMs: Int64, tag: UInt64
+    ) throws(RedisFault) {
+        try client.command(tag, finishes) { command in
+            command.arg(word: "SET")
+            command.key("c:d", app, uid, kind, suffix: id)
+            command.part(word: "o")
+            command.part(.parked, String(StateKeys.time(untilMs)))
+            command.end()
+            command.arg(word: "NX")
+            command.arg(word: "EX")
+            command.arg(StateKeys.markSecondsMin)
+        }
+    }
+
     func noteParked(
         app: String, conversation: String, _ note: ParkedNote, id: String, tag: UInt64
     ) throws(RedisFault) {

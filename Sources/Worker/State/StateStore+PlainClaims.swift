@@ -31,6 +31,15 @@ extension StateStore {
         }
     }
 
+    /// A string if an earlier try counted the message and it is unread; else null.
+    func ledgerEntry(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, claims) { command in
+            command.arg(word: "ZSCORE")
+            command.key("c:l", request.app, request.uid)
+            command.ledgerMember(request.subject, digest: StateKeys.digest(request.subject.conversation))
+        }
+    }
+
     /// The second read of a `PlainClaim` after its entry: version, base, read mark of the conversation, the ledger's
     /// age, revokes.
     func lookBehindClaim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {

@@ -123,7 +123,7 @@ extension StateStore {
         if reply.kind == .string {
             // The time comes before them.
             let devices = reply.bytes.drop { (48...57).contains($0) }.drop { $0 == UInt8(ascii: " ") }
-            return PairMark.devices(UnsafeRawBufferPointer(rebasing: devices)).accepted
+            return EarlierNotes(UnsafeRawBufferPointer(rebasing: devices)).accepted.map(\.device)
         }
         var devices: [String] = []
         reply.forEach { device in

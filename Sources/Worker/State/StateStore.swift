@@ -63,7 +63,8 @@ public final class StateStore {
         try client.evaluate(tag, claims, StateScripts.claim, keyCount: subject.claimKeyCount) { command in
             command.claimKeys(subject, app: request.app, uid: request.uid)
             command.claimArguments(
-                subject, counted: request.counted, wasAdded: request.wasAdded, nowMs: request.nowMs)
+                subject, counted: request.counted, wasAdded: request.wasAdded, withoutDevice: request.withoutDevice,
+                nowMs: request.nowMs)
         }
     }
 
@@ -73,13 +74,14 @@ public final class StateStore {
     /// which counts nothing twice. The same if the server requires all keys of a call in one slot (CROSSSLOT). Not for
     /// a cluster.
     func claim(
-        _ subject: ClaimSubject, app: String, uids: some Collection<String>, counted: Bool, nowMs: Int64, tag: UInt64
+        _ subject: ClaimSubject, app: String, uids: some Collection<String>, counted: Bool,
+        withoutDevice: WithoutDevice? = nil, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
         try client.evaluate(
             tag, claims, StateScripts.claimEach, keyCount: subject.claimKeyCount * uids.count
         ) { command in
             for uid in uids { command.claimKeys(subject, app: app, uid: uid) }
-            command.claimArguments(subject, counted: counted, nowMs: nowMs)
+            command.claimArguments(subject, counted: counted, withoutDevice: withoutDevice, nowMs: nowMs)
         }
     }
 
@@ -100,7 +102,8 @@ public final class StateStore {
         let subject = request.subject
         try client.evaluate(tag, reads, StateScripts.claimDryRun, keyCount: subject.claimKeyCount) { command in
             command.claimKeys(subject, app: request.app, uid: request.uid)
-            command.claimArguments(subject, counted: request.counted, nowMs: request.nowMs)
+            command.claimArguments(
+                subject, counted: request.counted, withoutDevice: request.withoutDevice, nowMs: request.nowMs)
         }
     }
 
@@ -130,18 +133,16 @@ public final class StateStore {
     ///
     /// A second command with the same tag renews the mark's lifetime: **two replies**. For the last or only device
     /// `finish` is enough.
-    public func note(
-        _ note: PairMark.Note, app: String, uid: String, _ subject: ClaimSubject, device: String, nowMs: Int64,
+    func note(
+        _ note: EarlierNotes.Note, app: String, uid: String, _ subject: ClaimSubject, _ push: EarlierPush, nowMs: Int64,
         tag: UInt64
     ) throws(RedisFault) {
         let seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         try client.command(tag, finishes) { command in
             command.arg(word: "APPEND")
             command.key("c:d", app, uid, subject.kind, suffix: subject.id)
-            command.part(byte: note.rawValue)
-            command.part(Int64(device.utf8.count))
-            command.part(byte: UInt8(ascii: ":"))
-            command.part(device)
+            command.part(note, push.device)
+            if let id = push.pushID { command.part(.push, id.description + (push.badge.map(String.init) ?? "")) }
             command.end()
         }
         try client.command(tag, finishes) { command in
@@ -155,10 +156,11 @@ public final class StateStore {
     ///
     /// Two commands: `tag` gets the number removed (0: it was bound again), `ownerTag` 1 or 0.
     public func removeToken(
-        app: String, uid: String, token: BoundToken, tag: UInt64, ownerTag: UInt64
+        app: String, uid: String, token: BoundToken, nowMs: Int64, tag: UInt64, ownerTag: UInt64
     ) throws(RedisFault) {
         try dropToken(
-            app: app, uid: uid, token: token.record.hex, upTo: token.version, boundMs: token.record.boundMs, tag: tag)
+            app: app, uid: uid, token: token.record.hex, upTo: token.version, boundMs: token.record.boundMs,
+            nowMs: nowMs, tag: tag)
         try retireOwner(
             app: app, uid: uid, token: token.record.hex, version: token.version, isDead: true, tag: ownerTag)
     }
@@ -210,7 +212,7 @@ public final class StateStore {
     }
 
     func dropToken(
-        app: String, uid: String, token: String, upTo version: Int64, boundMs: Int64?, tag: UInt64
+        app: String, uid: String, token: String, upTo version: Int64, boundMs: Int64?, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.dropToken, keyCount: 2) { command in
             command.key("c:u", app, uid)
@@ -218,6 +220,7 @@ public final class StateStore {
             command.arg(token)
             command.arg(StateKeys.version(version))
             command.optional(boundMs.map(StateKeys.time))
+            command.arg(StateKeys.time(nowMs))
         }
     }
 

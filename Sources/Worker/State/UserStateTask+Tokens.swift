@@ -11,7 +11,9 @@ extension UserStateTask {
         case .dropFormer(let former, _):
             // A previous owner's later bind with a higher version remains.
             try store.dropToken(
-                app: app, uid: former.first ?? state.uid, token: token, upTo: binding.version, boundMs: nil, tag: tag)
+                app: app, uid: former.first ?? state.uid, token: token, upTo: binding.version, boundMs: nil,
+                nowMs: nowMs,
+                tag: tag)
         case .add:
             try store.addToken(app, state.uid, binding, nowMs: nowMs, tag)
         case .retireReplaced(let replaced, let version, _):
@@ -22,14 +24,16 @@ extension UserStateTask {
             try store.listActivityUser(app, state.uid, activityID: binding.boundActivity ?? "", tag)
         case .dropOwn, .record:
             try store.dropToken(
-                app: app, uid: state.uid, token: token, upTo: binding.version, boundMs: nil, tag: tag)
+                app: app, uid: state.uid, token: token, upTo: binding.version, boundMs: nil, nowMs: nowMs,
+                tag: tag)
         }
     }
 
     func sendUnbind(_ unbinding: UserState.Unbinding, _ store: StateStore, _ tag: UInt64) throws(RedisFault) {
         if case .dropOwn = step {
             try store.dropToken(
-                app: app, uid: state.uid, token: unbinding.token, upTo: unbinding.version, boundMs: nil, tag: tag)
+                app: app, uid: state.uid, token: unbinding.token, upTo: unbinding.version, boundMs: nil,
+                nowMs: nowMs, tag: tag)
         } else {
             try store.unbindOwner(app, state.uid, unbinding.token, unbinding.version, tag)
         }

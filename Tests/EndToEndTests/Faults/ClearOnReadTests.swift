@@ -47,6 +47,21 @@ struct ClearOnReadTests {
         #expect(results.last?["apns_id"]?.string == push.apnsID)
     }
 
+    /// The revoke's alert goes without a number while Redis takes no writes.
+    @Test func aRevokeThatIsClaimedLaterUpdatesThePushedDevices() async throws {
+        let stage = try Stage.here
+        try await stage.play(
+            state: [.bind("r9")],
+            events: [.message("r9-1", to: ["r9"], seq: 1), .message("r9-2", to: ["r9"], seq: 2)])
+        try await stage.redis(["CONFIG SET maxmemory 1"])
+        try await stage.writeEvents([.revoke("r9-r", of: "r9-1", to: "r9")])
+        try await until("the revoke is pushed") { try await stage.look().outcomes(of: "r9-r").count == 1 }
+        try await stage.redis(["CONFIG SET maxmemory 0"])
+        try await until("the device has the number") {
+            numbers(try await stage.look(), to: token("r9", "phone")) == [#"{"aps":{"badge":1}}"#]
+        }
+    }
+
     @Test func readsOfABurstShareOnePush() async throws {
         let stage = try Stage.here
         let conversations = (0..<6).map { "r2-\($0)" }

@@ -43,7 +43,7 @@ struct DeviceRulesTests {
     @Test func everyDeviceOfAnEarlierTryHasARouteOnceOneHasAVerdict() {
         var earlier = EarlierDevices()
         #expect(Self.muted.including(earlier, allowed: ["d0", "d1"]).routes.isEmpty, "one record without device")
-        earlier.accepted = ["d1"]
+        earlier.accepted = [EarlierPush("d1")]
         earlier.addressed = ["web"]
         let denied = Self.muted.including(earlier, allowed: ["d0", "d1"])
         #expect(denied.routes.map(\.device) == ["web", "d0"])

@@ -1,3 +1,4 @@
+import JSON
 import PushCore
 import Redis
 import Testing
@@ -73,7 +74,7 @@ struct DeviceVerdictTests {
         let outcomes = try await Played.outcomes { user in
             user.bind("phone", "pad")
             user.isRead = true
-            user.decide(resuming: .init(accepted: ["pad"]))
+            user.decide(resuming: .init(accepted: [EarlierPush("pad")]))
         }
         #expect(outcomes == ["pad accepted ok", "phone suppressed already_read"])
     }
@@ -83,7 +84,7 @@ struct DeviceVerdictTests {
             user.bind("phone", "pad")
             user.connect("phone")
             user.isRead = true
-            user.decide(resuming: .init(accepted: ["pad"]), acknowledged: ["phone"])
+            user.decide(resuming: .init(accepted: [EarlierPush("pad")]), acknowledged: ["phone"])
         }
         #expect(outcomes == ["pad accepted ok", "phone online acked"])
     }
@@ -92,7 +93,7 @@ struct DeviceVerdictTests {
         let outcomes = try await Played.outcomes { user in
             user.bind("phone", "pad", "watch")
             user.isExpired = true
-            user.decide(resuming: .init(accepted: ["pad"]), acknowledged: ["watch"])
+            user.decide(resuming: .init(accepted: [EarlierPush("pad")]), acknowledged: ["watch"])
         }
         #expect(outcomes == ["pad accepted ok", "phone expired expired", "watch online acked"])
     }
@@ -106,13 +107,37 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["phone suppressed conv_muted", "web suppressed conv_muted"])
     }
 
-    @Test func aDenyAfterACrashWithoutAnyVerdictHasOneRecordWithoutDevice() async throws {
+    @Test func aDenyAfterATryThatMayHaveRecordedDevicesNamesThem() async throws {
         let outcomes = try await Played.outcomes { user in
             user.bind("phone", "pad")
             user.isRead = true
             user.decide(resuming: .init())
         }
-        #expect(outcomes == ["- suppressed already_read"])
+        #expect(outcomes == ["pad suppressed already_read", "phone suppressed already_read"])
+    }
+
+    @Test func aDeviceThatLostItsTokenAfterACrashIsNamed() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.decide(resuming: .init(addressed: ["phone"]))
+        }
+        #expect(outcomes == ["phone suppressed no_token"])
+    }
+
+    @Test func aUserWithoutAnyDeviceHasOneRecordAfterACrashToo() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.decide(resuming: .init())
+        }
+        #expect(outcomes == ["- suppressed no_token"])
+    }
+
+    @Test(arguments: [Reason.noToken, .dnd])
+    func aTryThatRecordedNoDeviceIsRepeatedWhateverTheUserHasByNow(reason: Reason) async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone")
+            user.connect("pad")
+            user.decide(resuming: .init(), withoutDevice: reason)
+        }
+        #expect(outcomes == ["- suppressed \(reason.rawValue)"])
     }
 }
 
@@ -189,6 +214,77 @@ struct UnclaimedTests {
         #expect(counts == [false, true])
     }
 
+    @Test func aRepeatOfARecipientInTheTopicOfAnotherShardWaitsBehindIt() async throws {
+        let waits = try await PipelineWorld.with { pipeline in
+            try [Int64(0), 7_000, -1].map { leftMs in
+                let job = RecipientJob(
+                    event: try pipeline.read("m\(leftMs)", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
+                    candidate: Candidate(uid: "u", order: 0))
+                pipeline.work.insert(job)
+                job.flags.insert(.resumed)
+                let candidate = Candidate(uid: "u", order: 0)
+                candidate.claim = ClaimReply(state: .resume, badge: 1)
+                candidate.claim?.parkedUntilMs = leftMs == 0 ? 0 : pipeline.shard.nowMs + leftMs
+                return pipeline.dispatcher.parksBesideItself(job, candidate)
+            }
+        }
+        #expect(waits == [false, true, false])
+    }
+
+    /// The ledger's entry contains the message's time, so the entry is a claim only where each reader finds the same time.
+    @Test func aMessageWithoutATimeOfItsOwnIsClaimedByTheScript() async throws {
+        let plain = try await PipelineWorld.with { pipeline in
+            let now = pipeline.shard.nowMs
+            return try [now - 1, now + 30_000, now + 120_000, 0].map { kafkaMs in
+                var origin = try PipelineWorld.origin(0)
+                origin.source.kafkaMs = kafkaMs
+                let job = RecipientJob(
+                    event: try pipeline.read("m", to: ["u"], origin).job, uid: "u",
+                    candidate: Candidate(uid: "u", order: 0))
+                job.isCounted = true
+                let candidate = Candidate(uid: "u", order: 0)
+                candidate.claimsPlainly = true
+                candidate.decision = Decision(
+                    alert: .allow(forced: false), counted: true,
+                    routes: [Route(device: "d", way: .apns(token: 0, copyTo: nil))])
+                return pipeline.claims.claimsPlainly(job, candidate)
+            }
+        }
+        #expect(plain == [true, true, false, false])
+    }
+
+    @Test func aCountedMessageWithoutADeviceIsClaimedByTheScript() async throws {
+        let plain = try await PipelineWorld.with { pipeline in
+            var origin = try PipelineWorld.origin(0)
+            origin.source.kafkaMs = pipeline.shard.nowMs
+            return try [true, false].map { isCounted in
+                let job = RecipientJob(
+                    event: try pipeline.read("m", to: ["u"], origin).job, uid: "u",
+                    candidate: Candidate(uid: "u", order: 0))
+                job.isCounted = isCounted
+                let candidate = Candidate(uid: "u", order: 0)
+                candidate.claimsPlainly = true
+                candidate.decision = Decision(alert: .deny(.dnd), counted: isCounted, routes: [])
+                return pipeline.claims.claimsPlainly(job, candidate)
+            }
+        }
+        #expect(plain == [false, true])
+    }
+
+    /// What a claim paid later still has to know (`clear_on_read`).
+    @Test(arguments: [true, false])
+    func anOwedClaimKeepsWhetherDevicesGetALoweredNumber(clears: Bool) throws {
+        let subject = ClaimSubject(
+            kind: .revoke, id: "r", conversation: "c", sentMs: 1, revoke: .init(targetMsgID: "m", badge: .decrease),
+            expireAtMs: 2, clearsOnRead: clears)
+        var writer = JSONWriter(reservingCapacity: 320)
+        let request = ClaimRequest(app: "im", uid: "u", subject, counted: false, nowMs: 3)
+        OwedClaim(request, eventID: "e").write(to: &writer)
+        let owed = try #require(writer.bytes.withUnsafeBytes { OwedClaim($0, nowMs: 3) })
+        #expect(owed.request.subject.clearsOnRead == clears && owed.eventID == (clears ? "e" : ""))
+        #expect(owed.request.uid == "u" && owed.request.subject.revoke == subject.revoke)
+    }
+
     @Test func aRepeatOfARecipientInTheTopicPushesNothing() async throws {
         let states = try await PipelineWorld.with { pipeline in
             let request = ClaimRequest(
@@ -201,7 +297,7 @@ struct UnclaimedTests {
             candidate.claim = ClaimReply(state: .fresh, badge: 1)
             pipeline.claims.applyRemembered(job, candidate)
             var states = [candidate.claim?.state]
-            pipeline.claims.rememberUnmarked(OwedClaim(request))
+            pipeline.claims.rememberUnmarked(OwedClaim(request, eventID: "e"))
             pipeline.claims.applyRemembered(job, candidate)
             states.append(candidate.claim?.state)
             return states
@@ -290,9 +386,11 @@ private final class Played {
     ///
     /// - Parameters:
     ///   - resuming: what the mark of an earlier try says; nil: there was none.
+    ///   - withoutDevice: the earlier try decided to record it without a device.
     ///   - acknowledged: devices that acknowledged a delivery by now.
     func decide(
-        resuming earlier: EarlierDevices? = nil, acknowledged: [String] = [], owesClaim: Bool = false
+        resuming earlier: EarlierDevices? = nil, withoutDevice: Reason? = nil, acknowledged: [String] = [],
+        owesClaim: Bool = false
     ) {
         if job.candidate == nil, !job.machine.decideAgain() { return }
         let candidate = Candidate(uid: "u", order: 0)
@@ -305,8 +403,9 @@ private final class Played {
         guard pipeline.decider.decide(job, candidate) else { return }
         if isExpired { candidate.decision = Decision(alert: .deny(.expired), counted: false, routes: []) }
         var claim = ClaimReply(state: earlier == nil ? .fresh : .resume, badge: 1)
-        claim.acceptedDevices = earlier?.accepted ?? []
+        claim.accepted = earlier?.accepted ?? []
         claim.addressedDevices = earlier?.addressed ?? []
+        claim.withoutDevice = withoutDevice
         if earlier != nil { job.flags.insert(.resumed) }
         candidate.claim = claim
         candidate.owesClaim = owesClaim

@@ -1,3 +1,4 @@
+import PushCore
 import Testing
 
 @testable import Worker
@@ -44,5 +45,21 @@ import Testing
     @Test func changesLongBeforeTheNewestWereCopied() {
         var recent = filled(Array(0..<6), spanNanos: 3)
         #expect(recent.takeMoved { _ in 2 } == [3, 4, 5])
+    }
+
+    /// Redis is away, so that the repetition does not end.
+    @Test func decisionsWaitWhileChangesAreMadeAgain() async throws {
+        let waits = try await PipelineWorld.with { pipeline in
+            let now = pipeline.shard.nowNanos
+            let record = #"{"v":1,"kind":"read","app":"im","event_id":"e","sent_ms":1700000000000,"uid":"u","#
+            let event = try pipeline.shard.reader.read(
+                Array((record + #""conv_id":"c","up_to_seq":1}"#).utf8), of: .userState)
+            guard case .userState(let state) = event.body, let app = pipeline.app("im") else { return [Bool]() }
+            let before = pipeline.userStates.mayHaveMissed(readNanos: now)
+            pipeline.userStates.applyAgain(state, of: event, app: app)
+            _ = pipeline.userStates.beginAgain()
+            return [before, pipeline.userStates.mayHaveMissed(readNanos: now)]
+        }
+        #expect(waits == [false, true])
     }
 }

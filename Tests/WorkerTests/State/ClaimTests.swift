@@ -1,3 +1,4 @@
+import APNs
 import PushCore
 import Redis
 import Support
@@ -29,12 +30,16 @@ struct ClaimTests {
             let length = try await world.ask(
                 {
                     try $0.note(
-                        .accepted, app: StateWorld.app, uid: "u", request.subject, device: device, nowMs: base, tag: $1)
+                        .accepted, app: StateWorld.app, uid: "u", request.subject, EarlierPush(device), nowMs: base,
+                        tag: $1)
                 }, { $0.int64 })
             #expect((length ?? 0) > 0)
         }
         let resumed = try await world.claim(request)
-        #expect(resumed == ClaimReply(state: .resume, badge: 1, acceptedDevices: ["d1", "手机;a3:"], adds: true))
+        #expect(
+            resumed
+                == ClaimReply(
+                    state: .resume, badge: 1, accepted: [EarlierPush("d1"), EarlierPush("手机;a3:")], adds: true))
         // Another kind about the same message is a pair of its own.
         var other = request
         other.subject = ClaimSubject(kind: .liveActivity, id: "m", sentMs: base, expireAtMs: base)
@@ -42,7 +47,7 @@ struct ClaimTests {
         #expect(try await world.claim(other).state == .fresh)
         let mark = try await world.ask(
             { try $0.readMark(app: StateWorld.app, uid: "u", kind: .message, id: "m", tag: $1) }, { PairMark($0) })
-        #expect(mark?.state == .resume && mark?.acceptedDevices.count == 2)
+        #expect(mark?.state == .resume && mark?.notes.accepted.count == 2)
         _ = try await world.ask(
             {
                 let lasting = ClaimSubject(
@@ -54,6 +59,134 @@ struct ClaimTests {
         #expect(try await world.badge("u") == 1)
         let key = "c:d1:{\(StateWorld.app):u}mm"
         #expect(try await world.raw("TTL", key) ?? 0 > 3 * 86_400)
+        await world.end()
+    }
+
+    // MARK: What a mark says about the records of an earlier try
+
+    @Test func theNoteOfAPushHasItsIdAndItsNumber() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let request = ClaimRequest.message("u", "m", "c", sent: base)
+        _ = try await world.claim(request)
+        let pushes = [
+            EarlierPush("d1", PushID(high: 1, low: .max), badge: 3), EarlierPush("d2", PushID(high: .max, low: 2)),
+            EarlierPush("d3"),
+        ]
+        for push in pushes {
+            _ = try await world.ask(
+                {
+                    try $0.note(
+                        .accepted, app: StateWorld.app, uid: "u", request.subject, push, nowMs: base, tag: $1)
+                }, { $0.int64 })
+        }
+        #expect(try await world.claim(request).accepted == pushes)
+        await world.end()
+    }
+
+    /// (how the earlier try claimed, what happened to the user since) → the devices that may have a record.
+    @Test(arguments: [true, false], ["moved", "unbound", "read and moved", "kept", "moved long before"])
+    func aDeviceThatLostItsTokenSinceAnEarlierTryIsNamed(isPlain: Bool, story: String) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await world.bind("u", "d1", version: 1)
+        if story == "moved long before" { try await world.bind("v", "d9", version: 2) }
+        let sent = story == "moved long before" ? base + 200_000 : base
+        let request = ClaimRequest.message("u", "m", "c", sent: sent, seq: 5)
+        _ = isPlain ? try await world.claimPlainly(request) : try await world.claim(request)
+        switch story {
+        case "moved": try await world.bind("v", "d9", version: 2)
+        case "unbound":
+            try await world.change("u", .unbind(.init(device: "d1", token: StateWorld.token, version: 1)))
+        case "read and moved":
+            try await world.change("u", .read(conversation: "c", upTo: .init(seq: 5)), at: 10)
+            try await world.bind("v", "d9", version: 2)
+        default: break
+        }
+        var later = request
+        later.withoutDevice = WithoutDevice(reason: .noToken, tokens: .alert)
+        let reply = try await world.claim(later)
+        #expect(reply.state == .resume && reply.withoutDevice == nil)
+        #expect(reply.addressedDevices == (["kept", "moved long before"].contains(story) ? [] : ["d1"]))
+        // A token of another type is no device of this message.
+        later.withoutDevice = WithoutDevice(reason: .noToken, tokens: .voip)
+        #expect(try await world.claim(later).addressedDevices == [])
+        await world.end()
+    }
+
+    @Test func atMostSixteenLostTokensAreRemembered() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 0..<20 as Range<Int64> {
+            try await world.bind("u", "d\(index)", version: 2 * index)
+            try await world.bind("v", "e", version: 2 * index + 1)
+        }
+        var request = ClaimRequest.message("u", "m", "c", sent: base)
+        _ = try await world.claimPlainly(request)
+        request.withoutDevice = WithoutDevice(reason: .noToken, tokens: .alert)
+        #expect(try await world.claim(request).addressedDevices == (4..<20).reversed().map { "d\($0)" })
+        await world.end()
+    }
+
+    @Test(arguments: [true, false])
+    func aTryThatRecordsNoDeviceSaysSoInTheMark(isCounted: Bool) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        var request = ClaimRequest.message("u", "m", "c", sent: base, counted: isCounted)
+        request.withoutDevice = WithoutDevice(reason: .dnd, tokens: .alert)
+        let fresh = try await world.claim(request)
+        #expect(fresh.state == .fresh && fresh.withoutDevice == nil)
+        request.withoutDevice = nil
+        let resumed = try await world.claim(request)
+        #expect(resumed.state == .resume && resumed.withoutDevice == .dnd)
+        // A revoke that came first has its place in the mark too.
+        _ = try await world.claim(.revoke("r", "v", "c", sent: base + 5, target: "m", badge: .decrease))
+        request = ClaimRequest.message("r", "m", "c", sent: base)
+        request.withoutDevice = WithoutDevice(reason: .noToken, tokens: .alert)
+        #expect(try await world.claim(request).isRevoked)
+        let revoked = try await world.claim(request)
+        #expect(revoked.isRevoked && revoked.withoutDevice == .noToken)
+        await world.end()
+    }
+
+    /// Redis took no mark when the recipient was parked.
+    @Test func aRepeatFindsThatTheFirstTryIsParkedAndTheReturnCounts() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for _ in 0..<2 {
+            _ = try await world.ask(
+                {
+                    try $0.markParked(
+                        app: StateWorld.app, uid: "u", kind: .message, id: "m", untilMs: base + 7, tag: $1)
+                },
+                { $0.string })
+        }
+        let request = ClaimRequest.message("u", "m", "c", sent: base)
+        for _ in 0..<2 {
+            let reply = try await world.claim(request)
+            #expect(reply.state == .resume && reply.parkedUntilMs == base + 7 && reply.badge == 1 && reply.adds)
+        }
+        try await world.finish(request)
+        _ = try await world.ask(
+            { try $0.markParked(app: StateWorld.app, uid: "u", kind: .message, id: "m", untilMs: base + 7, tag: $1) },
+            { $0.string })
+        #expect(try await world.claim(request).state == .ended)
+        await world.end()
+    }
+
+    /// The message was counted and pushed; the conversation is muted before the next try.
+    @Test func anUncountedTryFindsTheEntryOfACountedOne() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        _ = try await world.claimPlainly(.message("u", "m", "c", sent: base))
+        var later = ClaimRequest.message("u", "m", "c", sent: base, counted: false)
+        later.withoutDevice = WithoutDevice(reason: .convMuted, tokens: .alert)
+        let reply = try await world.claimPlainly(later)
+        #expect(reply.state == .resume && reply.withoutDevice == nil)
+        #expect(try await world.badge("u") == 1)
+        later = ClaimRequest.message("u", "n", "c", sent: base, counted: false)
+        later.withoutDevice = WithoutDevice(reason: .convMuted, tokens: .alert)
+        #expect(try await world.claimPlainly(later) == ClaimReply(state: .fresh, badge: nil))
         await world.end()
     }
 
@@ -145,15 +278,16 @@ struct ClaimTests {
             _ = try await world.ask(
                 {
                     try $0.note(
-                        .accepted, app: StateWorld.app, uid: "u", revoke.subject, device: "d1", nowMs: base, tag: $1)
+                        .accepted, app: StateWorld.app, uid: "u", revoke.subject, EarlierPush("d1"), nowMs: base,
+                        tag: $1)
                 }, { $0.int64 })
         }
         // Where Redis takes no writes the same is seen.
         let seen = try await world.ask({ try $0.peek(revoke, tag: $1) }, { ClaimReply($0) })
-        #expect(seen?.lowered == lowers && seen?.acceptedDevices == ["d1", "d1", "d1"])
+        #expect(seen?.lowered == lowers && seen?.accepted.map(\.device) == ["d1", "d1", "d1"])
         let mark = try await world.ask(
             { try $0.readMark(app: StateWorld.app, uid: "u", kind: .revoke, id: "v", tag: $1) }, { PairMark($0) })
-        #expect(mark?.state == .resume && mark?.acceptedDevices.count == 3)
+        #expect(mark?.state == .resume && mark?.notes.accepted.count == 3)
         await world.end()
     }
 
@@ -339,5 +473,16 @@ struct ClaimTests {
     private func figure(_ name: String, in line: Substring) -> Double? {
         line.split(whereSeparator: { $0 == "," || $0 == ":" }).first { $0.hasPrefix(name + "=") }
             .flatMap { Double($0.dropFirst(name.count + 1)) }
+    }
+}
+
+extension StateWorld {
+    fileprivate static let token = String(repeating: "ab", count: 32)
+
+    /// Binds the same token.
+    fileprivate func bind(_ uid: String, _ device: String, version: Int64) async throws {
+        let token = TokenRecord(
+            hex: Self.token, environment: .production, topic: "com.example.im", type: .alert, boundMs: Self.base)
+        try await change(uid, .bind(.init(device: device, token: token, version: version)))
     }
 }

@@ -34,6 +34,28 @@ struct HeartbeatTests {
         try await world.raw("HSET", "c:w:{h0}", "n", "\(count)", "t", "1700000000000", "p0", "\(place)")
     }
 
+    /// Two texts of digits are neither a count of keys nor a beat.
+    @Test func theTimeIsTakenForNoOtherAnswer() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let isOther = try await world.ask(
+            { store, tag in try store.client.command(tag) { $0.arg(word: "TIME") } },
+            { StateStore.keyCounts($0) == nil && StateStore.Beat($0) == nil && StateStore.timeMs($0) != nil })
+        #expect(isOther)
+        #expect(try await world.ask({ try $0.keyCount(tag: $1) }, { StateStore.keyCounts($0) }) == [0: 0])
+        await world.end()
+    }
+
+    @Test func anAnswerOfAnotherKindIsNoAnswerOfItsStage() {
+        let kinds: [RedisReply.Kind] = [.string, .array, .integer, .null, .status]
+        let fitting: [(Worker.Tag.Stage, Set<RedisReply.Kind>)] = [
+            (.user, [.array]), (.conversation, [.array]), (.claim, [.array]), (.mark, [.string, .null]),
+            (.lease, [.string, .null]), (.keyCount, [.integer, .array]), (.claimAdd, [.integer, .string, .null]),
+            (.writeMark, [.status]), (.time, [.array]), (.note, Set(kinds)),
+        ]
+        for (stage, expected) in fitting { #expect(Set(kinds.filter(stage.fits)) == expected, "\(stage)") }
+    }
+
     @Test func theCountRisesAndTheTimeIsTheServers() async throws {
         let world = try StateWorld()
         try await world.connect()
@@ -70,6 +92,20 @@ struct HeartbeatTests {
         try await world.raw("HSET", "c:w:{h0}", "n", "5", "p0", "90", "p1", "8")
         let second = try #require(try await beat(world, known: 20).loss)
         #expect(second.id == 21 && second.offsets == [0: 70, 1: 8] && second.done.isEmpty)
+        await world.end()
+    }
+
+    /// A worker was paused until its partition had another owner, and beats before it knows that.
+    @Test func aPlaceOnlyRisesUnlessItsPartitionBeganAgain() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        _ = try await beat(world, offsets: [0: 70])
+        _ = try await beat(world, offsets: [0: 50])
+        #expect(try await beat(world, offsets: [0: 71], noted: [0: 70]).loss == nil)
+        var request = StateStore.BeatRequest(server: 0, offsets: [0: 4])
+        request.restarted = [0]
+        _ = try await world.ask({ try $0.beat(request, nowMs: 1, tag: $1) }, { StateStore.Beat($0) })
+        #expect(try await beat(world, offsets: [0: 5], noted: [0: 5]).loss?.offsets == [0: 4])
         await world.end()
     }
 

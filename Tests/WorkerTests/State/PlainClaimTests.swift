@@ -219,7 +219,9 @@ extension StateWorld {
             { !$0.isNull })
         try await between(.beforeAdding)
         guard let version, !hasMark else { return try await claim(request) }
-        let box = Box(PlainClaim(isCounted: request.counted, tokenVersion: version))
+        let looksForEntry = request.withoutDevice != nil
+        let box = Box(
+            PlainClaim(isCounted: request.counted, tokenVersion: version, looksForEntry: looksForEntry))
         if request.counted {
             try await ask({ try $0.addToLedger(request, tag: $1) }, { box.claim.didAdd($0) })
         } else {
@@ -227,7 +229,9 @@ extension StateWorld {
                 { try $0.readMarkAgain(request, inGroup: false, tag: $1) }, { box.claim.didReadMark($0) })
         }
         try await between(.beforeCounting)
-        try await ask({ try $0.ledgerSize(request, tag: $1) }, { box.claim.didCount($0) })
+        try await ask(
+            { looksForEntry ? try $0.ledgerEntry(request, tag: $1) : try $0.ledgerSize(request, tag: $1) },
+            { box.claim.didCount($0) })
         try await between(.beforeLooking)
         try await ask({ try $0.lookBehindClaim(request, tag: $1) }, { box.claim.didLook($0, at: subject) })
         try await between(.beforeSettling)

@@ -307,7 +307,10 @@ struct TokenLifeTests {
         try await world.change("A", bind("aa", version: 2, boundMs: 5))
         func remove(_ token: BoundToken) async throws -> Int64? {
             try await world.ask(
-                { try $0.removeToken(app: StateWorld.app, uid: "A", token: token, tag: $1, ownerTag: .max) },
+                {
+                    try $0.removeToken(
+                        app: StateWorld.app, uid: "A", token: token, nowMs: StateWorld.base, tag: $1, ownerTag: .max)
+                },
                 { $0.int64 })
         }
         #expect(try await remove(old) == 0)

@@ -25,7 +25,10 @@ import Testing
                     app: StateWorld.app, uid: uid, token: token, cause: cause, nowMs: StateWorld.base, tag: $1)
             }, { $0.int64 })
         _ = try await world.ask(
-            { try $0.removeToken(app: StateWorld.app, uid: uid, token: token, tag: $1, ownerTag: .max) }, { $0.int64 })
+            {
+                try $0.removeToken(
+                    app: StateWorld.app, uid: uid, token: token, nowMs: StateWorld.base, tag: $1, ownerTag: .max)
+            }, { $0.int64 })
     }
 
     private static func restore(

@@ -4,13 +4,15 @@
 final class ClaimBatch {
     let event: EventJob
     let counted: Bool
+    let withoutDevice: WithoutDevice?
     var ref = WorkRef.none
     private(set) var recipients: [WorkRef] = []
     private(set) var uids: [String] = []
 
-    init(_ event: EventJob, counted: Bool) {
+    init(_ event: EventJob, counted: Bool, withoutDevice: WithoutDevice?) {
         self.event = event
         self.counted = counted
+        self.withoutDevice = withoutDevice
     }
 
     func append(_ job: RecipientJob) {

@@ -4,12 +4,15 @@ import Redis
 /// Claims by plain commands (`PlainClaim`).
 extension Claims {
     /// An ordinary message that goes only to APNs. A message by long connection may be acknowledged, and the next owner
-    /// must know that there was a try.
+    /// must know that there was a try. Of one that counts and is recorded without a device, the mark must say so: the ledger's
+    /// entry alone means that devices are recorded.
     func claimsPlainly(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard candidate.claimsPlainly, let decision = candidate.decision, shard.writes.refusal == nil,
             !(candidate.recipient.read?.covers(job.event.subject) ?? false),
+            // A later try would not find the entry: its time was made by this reader's clock.
+            EventReader.isRight(kafkaMs: job.event.origin?.source.kafkaMs ?? 0, nowMs: shard.nowMs),
             // No mark says that a plain claim of an earlier try counted; the script asks the ledger.
-            job.isCounted || !job.event.subject.clientCounts
+            job.isCounted ? decision.finalReason == nil : !job.event.subject.clientCounts
         else { return false }
         for route in decision.routes {
             switch route.way {
@@ -29,7 +32,12 @@ extension Claims {
                 try store.readMarkAgain(request, inGroup: job.event.readsGroupMark, tag: job.tag(.claimAdd))
             }
         }
-        ask(job) { (store) throws(RedisFault) in try store.ledgerSize(request, tag: job.tag(.claimCount)) }
+        let looksForEntry = job.candidate?.plainClaim?.looksForEntry ?? false
+        ask(job) { (store) throws(RedisFault) in
+            looksForEntry
+                ? try store.ledgerEntry(request, tag: job.tag(.claimCount))
+                : try store.ledgerSize(request, tag: job.tag(.claimCount))
+        }
         ask(job) { (store) throws(RedisFault) in try store.lookBehindClaim(request, tag: job.tag(.claimLook)) }
         if TestBreak.isOn(.badgeTwice) { countTwice(job) }
     }

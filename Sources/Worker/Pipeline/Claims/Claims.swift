@@ -52,7 +52,9 @@ final class Claims {
         candidate.lostTokens.removeAll(keepingCapacity: true)
         candidate.plainClaim =
             claimsPlainly(job, candidate)
-            ? PlainClaim(isCounted: job.isCounted, tokenVersion: candidate.tokenVersion) : nil
+            ? PlainClaim(
+                isCounted: job.isCounted, tokenVersion: candidate.tokenVersion,
+                looksForEntry: candidate.decision?.finalReason != nil) : nil
         candidate.asksOwners = mustAskOwners(candidate)
         candidate.learnsOwners = mayLearnOwners(candidate)
         let owners = candidate.asksOwners ? tokenCount(candidate) : 0
@@ -77,6 +79,7 @@ final class Claims {
     func sendClaim(_ job: RecipientJob) {
         var request = job.claimRequest(nowMs: shard.nowMs)
         request.wasAdded = job.candidate?.plainClaim?.isAdded ?? false
+        request.withoutDevice = job.withoutDevice
         ask(job) { (store) throws(RedisFault) in try store.claim(request, tag: job.tag(.claim)) }
         if TestBreak.isOn(.badgeTwice) { countTwice(job) }
     }
@@ -123,8 +126,13 @@ final class Claims {
 
     /// Until the batch is full, another begins, or the stage ends.
     private func gather(_ job: RecipientJob) {
-        if let open, open.event !== job.event || open.counted != job.isCounted { sendClaims() }
-        let batch = open ?? ClaimBatch(job.event, counted: job.isCounted)
+        let withoutDevice = job.withoutDevice
+        if let open,
+            open.event !== job.event || open.counted != job.isCounted || open.withoutDevice != withoutDevice
+        {
+            sendClaims()
+        }
+        let batch = open ?? ClaimBatch(job.event, counted: job.isCounted, withoutDevice: withoutDevice)
         open = batch
         batch.append(job)
         let isRevoke = job.event.subject.revoke != nil
@@ -148,7 +156,7 @@ final class Claims {
         do throws(RedisFault) {
             try shard.store.claim(
                 batch.event.subject, app: batch.event.app.id, uids: batch.uids, counted: batch.counted,
-                nowMs: shard.nowMs, tag: Tag(batch.ref, .claims).bits)
+                withoutDevice: batch.withoutDevice, nowMs: shard.nowMs, tag: Tag(batch.ref, .claims).bits)
         } catch {
             didFailClaims(batch, error)
         }
@@ -217,7 +225,7 @@ final class Claims {
         job.candidate?.claim = claim
         if TestBreak.isOn(.noDedup) {
             job.candidate?.claim?.state = .fresh
-            job.candidate?.claim?.acceptedDevices = []
+            job.candidate?.claim?.accepted = []
         }
     }
 
@@ -328,9 +336,7 @@ final class Claims {
 
     /// The same for a recipient with a record in place of the mark.
     func rememberParked(_ record: ParkedRecord) {
-        guard let uid = record.uid, RecipientJob.Flags(rawValue: record.flags).contains(.owesClaim),
-            let kind = record.id.first.flatMap({ PairKind(rawValue: String($0)) })
-        else { return }
+        guard let uid = record.uid, let kind = record.dedupKind else { return }
         parkedUnmarked.insert(
             PushIDPrefix(app: record.app, uid: uid, kind: kind, id: String(record.id.dropFirst())).id())
     }

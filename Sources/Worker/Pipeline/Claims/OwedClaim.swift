@@ -7,6 +7,8 @@ import PushCore
 /// nothing. The worker that reads it claims, which counts the message, and marks.
 struct OwedClaim: Sendable {
     var request: ClaimRequest
+    /// Of the event whose revoke may lower the badge.
+    var eventID = ""
 
     /// The record's JSON. The format is internal.
     func write(to writer: inout JSONWriter) {
@@ -24,6 +26,7 @@ struct OwedClaim: Sendable {
             writer.member("target", revoke.targetMsgID)
             writer.member("badge", revoke.badge.rawValue)
         }
+        if subject.clearsOnRead { writer.member("clears", eventID) }
         writer.endObject()
     }
 
@@ -45,7 +48,8 @@ struct OwedClaim: Sendable {
         }
         let subject = ClaimSubject(
             kind: kind, id: id, conversation: conversation, sentMs: sentMs, seq: tree["seq"]?.int, revoke: revoke,
-            expireAtMs: expireMs)
+            expireAtMs: expireMs, clearsOnRead: tree["clears"] != nil)
+        eventID = Self.text(tree["clears"], EventReader.Limit.id) ?? ""
         request = ClaimRequest(app: app, uid: uid, subject, counted: counted, nowMs: nowMs)
     }
 
@@ -53,7 +57,8 @@ struct OwedClaim: Sendable {
         value?.string.flatMap { $0.utf8.count <= bytes ? $0 : nil }
     }
 
-    init(_ request: ClaimRequest) {
+    init(_ request: ClaimRequest, eventID: String) {
         self.request = request
+        self.eventID = eventID
     }
 }

@@ -71,11 +71,13 @@ extension PushOutcome {
 /// The devices for which an earlier try of the recipient, or an earlier round, has done something.
 struct EarlierDevices {
     /// APNs accepted a push of an earlier try.
-    var accepted: [String] = []
+    var accepted: [EarlierPush] = []
     /// They acknowledged a delivery of an earlier try or round.
     var acknowledged: [String] = []
     /// An earlier try delivered to them, or recorded another end.
     var addressed: [String] = []
+    /// An earlier try decided for its devices, and may have recorded any of them.
+    var mayHaveRecords = false
 
     /// Some device has a verdict of its own, so that every device gets one.
     var haveVerdicts: Bool { !accepted.isEmpty || !acknowledged.isEmpty || !addressed.isEmpty }
@@ -87,7 +89,7 @@ extension Decision {
     ///
     /// - Parameter allowed: the devices that have a route where an alert is allowed.
     func including(_ earlier: EarlierDevices, allowed: @autoclosure () -> [String]) -> Decision {
-        guard earlier.haveVerdicts else { return self }
+        guard earlier.haveVerdicts || earlier.mayHaveRecords else { return self }
         var decision = self
         var isDenied = false
         if case .deny = alert { isDenied = true }
@@ -95,6 +97,20 @@ extension Decision {
         for device in earlier.acknowledged + earlier.addressed + (isDenied ? allowed() : [])
         where !decision.hasRoute(to: device) && !earlier.accepted.containsSame(device) {
             decision.routes.append(Route(device: device, way: .none(reason)))
+        }
+        return decision
+    }
+
+    /// The decision of an earlier try that recorded the recipient without a device, or was about to. Live devices still get the
+    /// message.
+    func repeating(_ reason: Reason?) -> Decision {
+        guard let reason, finalReason == nil else { return self }
+        var decision = self
+        decision.alert = .deny(reason)
+        decision.routes = routes.compactMap { route in
+            let way = route.way.withoutAlert(reason)
+            if case .connection = way { return Route(device: route.device, way: way) }
+            return nil
         }
         return decision
     }

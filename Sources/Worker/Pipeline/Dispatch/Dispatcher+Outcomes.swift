@@ -49,7 +49,7 @@ extension Dispatcher {
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
         noteActivity(job)
         let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.phase == .open
-        job.unmarkedDevice = job.devices[index].route.device
+        job.unmarkedDevice = Int32(index)
         if !isLast || recorder.outbox.isBehind || job.flags.contains(.handedBack) { markAccepted(job) }
     }
 
@@ -69,12 +69,13 @@ extension Dispatcher {
 
     /// Records for the next try which device was pushed last.
     func markAccepted(_ job: RecipientJob) {
-        let device = job.unmarkedDevice
-        job.unmarkedDevice = ""
         // Without a claim there is no mark to write this to.
-        if device.isEmpty || job.flags.contains(.owesClaim) { return }
+        let index = Int(job.unmarkedDevice)
+        job.unmarkedDevice = -1
+        guard job.devices.indices.contains(index), !job.flags.contains(.owesClaim) else { return }
         markClaimed(job)
-        note(.accepted, device, of: job)
+        let device = job.devices[index]
+        note(.accepted, EarlierPush(device.route.device, device.pushID, badge: device.badge), of: job)
     }
 
     /// Whether a device has a token tells a redelivery that the device was addressed. Of a connection without one the mark
@@ -85,20 +86,19 @@ extension Dispatcher {
             !candidate.recipient.tokens.contains(where: { $0.record.type == .alert && $0.device.isSame(as: device) })
         else { return }
         markClaimed(job)
-        note(.addressed, device, of: job)
+        note(.addressed, EarlierPush(device), of: job)
     }
 
     /// A refused push may cost the device its token: the mark says that its end is recorded, while other devices are open.
     func noteRejected(_ job: RecipientJob, _ index: Int) {
         if job.machine.openDevices == 0 || job.flags.contains(.owesClaim) { return }
         markClaimed(job)
-        note(.addressed, job.devices[index].route.device, of: job)
+        note(.addressed, EarlierPush(job.devices[index].route.device), of: job)
     }
 
-    private func note(_ note: PairMark.Note, _ device: String, of job: RecipientJob) {
+    private func note(_ note: EarlierNotes.Note, _ push: EarlierPush, of job: RecipientJob) {
         try? shard.store.note(
-            note, app: job.event.app.id, uid: job.uid, job.event.subject, device: device, nowMs: shard.nowMs,
-            tag: job.tag(.note))
+            note, app: job.event.app.id, uid: job.uid, job.event.subject, push, nowMs: shard.nowMs, tag: job.tag(.note))
     }
 
     /// A plain claim that takes longer than a push gets its mark, which gives `resume` more information.

@@ -143,12 +143,19 @@ extension Dispatcher {
     /// - Returns: false if it continues.
     func parksBesideItself(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard job.flags.contains(.resumed), !job.flags.contains(.decided), job.event.parked == nil,
-            job.event.digest == nil, job.mayPark,
-            let leftMs = candidate.recipient.parked.compactMap({ $0.note.leftMs(nowMs: shard.nowMs) }).min(),
-            job.machine.decided()
+            job.event.digest == nil, job.mayPark, let leftMs = leftOfItself(candidate), job.machine.decided()
         else { return false }
         parkWhole(job, dueMs: shard.steadyMs &+ leftMs)
         return true
+    }
+
+    /// How long the work of the earlier try may still be parked; nil if nothing says that it is.
+    private func leftOfItself(_ candidate: Candidate) -> Int64? {
+        if let untilMs = candidate.claim?.parkedUntilMs, untilMs > shard.nowMs {
+            // A little later: the record that was there first begins first.
+            return min(untilMs &- shard.nowMs, Int64(shard.limits.ackGraceNanos / 1_000_000)) &+ Self.unclaimedMs
+        }
+        return candidate.recipient.parked.compactMap { $0.note.leftMs(nowMs: shard.nowMs) }.min()
     }
 
     private func parkWhole(_ job: RecipientJob, dueMs: Int64) {

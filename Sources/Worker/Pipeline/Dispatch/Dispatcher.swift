@@ -175,7 +175,8 @@ final class Dispatcher {
         // A read or revoke that the claim found suppresses alerts, by the long connection too (contract section 5, step
         // 15).
         let stale = taken.withoutAlerts(
-            isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false)
+            isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false
+        ).repeating(isFirstOfResumed(job) ? candidate.claim?.withoutDevice : nil)
         noteDecided(job)
         job.facts = candidate.facts
         if candidate.owesClaim {
@@ -227,7 +228,7 @@ final class Dispatcher {
         var turns = takeTurns(job, decision)
         let first = job.devices.count
         for route in decision.routes where job.devices.count < Self.devicesMax && !job.hasRoute(to: route.device) {
-            if candidate.claim?.acceptedDevices.containsSame(route.device) ?? false { continue }
+            if candidate.claim?.accepted.containsSame(route.device) ?? false { continue }
             if let parking = job.parking, parking.done.containsSame(route.device) { continue }
             var device = DeviceWork(route: route)
             if let turn = turns.firstIndex(where: { $0.device.isSame(as: route.device) }) {
@@ -271,9 +272,14 @@ final class Dispatcher {
         }
     }
 
-    /// Devices that APNs accepted a push for in an earlier try, before a crash.
-    private func pushedBefore(_ job: RecipientJob, _ candidate: Candidate) -> [String] {
-        job.flags.contains(.resumed) ? candidate.claim?.acceptedDevices ?? [] : []
+    /// Pushes that APNs accepted in an earlier try, before a crash.
+    private func pushedBefore(_ job: RecipientJob, _ candidate: Candidate) -> [EarlierPush] {
+        job.flags.contains(.resumed) ? candidate.claim?.accepted ?? [] : []
+    }
+
+    /// The first round of a recipient that an earlier try began and neither finished nor parked.
+    private func isFirstOfResumed(_ job: RecipientJob) -> Bool {
+        job.flags.contains(.resumed) && job.devices.isEmpty && job.parking == nil
     }
 
     /// The results of an earlier try or round for the devices of the recipient.
@@ -282,7 +288,7 @@ final class Dispatcher {
         let isResumed = job.flags.contains(.resumed)
         guard isResumed || !job.silentConnections.isEmpty else { return earlier }
         let done = job.parking?.done ?? []
-        let accepted = candidate.claim?.acceptedDevices ?? []
+        let accepted = candidate.claim?.accepted ?? []
         for device in candidate.acknowledged ?? [] where !done.containsSame(device) && !accepted.containsSame(device) {
             let wasDelivered = isResumed || job.silentConnections.contains { $0.device.isSame(as: device) }
             if wasDelivered, !job.hasRoute(to: device) { earlier.acknowledged.append(device) }
@@ -290,6 +296,7 @@ final class Dispatcher {
         guard isResumed, job.devices.isEmpty else { return earlier }
         earlier.accepted = accepted
         earlier.addressed = (candidate.claim?.addressedDevices ?? []).filter { !done.containsSame($0) }
+        earlier.mayHaveRecords = isFirstOfResumed(job) && candidate.claim?.withoutDevice == nil
         return earlier
     }
 
@@ -309,18 +316,19 @@ final class Dispatcher {
         guard job.devices.isEmpty else { return }
         // The note that it was accepted may be lost as well.
         if job.event.activity?.action == .end, !pushedBefore(job, candidate).isEmpty { noteActivity(job) }
-        for device in pushedBefore(job, candidate) where !(job.parking?.done.containsSame(device) ?? false) {
+        for push in pushedBefore(job, candidate) where !(job.parking?.done.containsSame(push.device) ?? false) {
             var record = OutcomeRecord(
-                uid: job.uid, device: device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
-            record.pushID = earlierPushID(job, candidate, device)
+                uid: job.uid, device: push.device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
+            record.pushID = push.pushID ?? earlierPushID(job, candidate, push.device)
+            record.badge = push.badge
             job.flags.insert(.accepted)
-            job.parking?.done.append(device)
-            if job.flags.contains(.clearsBadge) { toldByAlert.append(ToldBadge(job, device: device)) }
+            job.parking?.done.append(push.device)
+            if job.flags.contains(.clearsBadge) { toldByAlert.append(ToldBadge(job, device: push.device)) }
             recorder.write(record, of: job)
         }
     }
 
-    /// Push id of the earlier attempt; nil if the token was re-bound since.
+    /// Push id of an earlier attempt that a worker of an earlier version noted; nil if the token was re-bound since.
     private func earlierPushID(_ job: RecipientJob, _ candidate: Candidate, _ device: String) -> PushID? {
         let tokens = candidate.recipient.tokens
         let type = job.event.message?.read { $0.tokenType } ?? .alert
@@ -355,7 +363,8 @@ final class Dispatcher {
     private func recordWithoutDevice(_ job: RecipientJob, _ decision: Decision, _ earlier: EarlierDevices) {
         job.leftReason = decision.finalReason ?? .noToken
         guard let final = decision.finalReason, !job.flags.contains(.recordedWithoutDevice) else { return }
-        let haveVerdicts = earlier.haveVerdicts || job.hasDeviceVerdicts(final)
+        let areNamed = earlier.mayHaveRecords && !decision.routes.isEmpty
+        let haveVerdicts = earlier.haveVerdicts || areNamed || job.hasDeviceVerdicts(final)
         guard let reason = decision.reasonWithoutDevice(hasDeviceVerdicts: haveVerdicts) else {
             // An SMS follows where no device was reached in the end.
             if final == .noToken { job.flags.insert(.failed) }
@@ -484,11 +493,12 @@ final class Dispatcher {
     /// nobody, so a second one does no harm.
     private func copyAccepted(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
         guard job.devices.isEmpty, let message = job.event.message else { return }
-        let devices = pushedBefore(job, candidate)
-        if devices.isEmpty { return }
+        let pushes = pushedBefore(job, candidate)
+        if pushes.isEmpty { return }
         let strategy = message.read { $0.push.strategy } ?? job.event.app.policy.strategy
-        for route in decision.routes where devices.containsSame(route.device) {
-            guard let presence = route.way.copyOfEarlierPush(strategy),
+        for route in decision.routes {
+            guard let push = pushes.first(where: { $0.device.isSame(as: route.device) }),
+                let presence = route.way.copyOfEarlierPush(strategy),
                 !(job.parking?.done.containsSame(route.device) ?? false),
                 candidate.recipient.presence.indices.contains(presence)
             else { continue }
@@ -496,7 +506,7 @@ final class Dispatcher {
             recorder.deliver(
                 DeliveryTarget(
                     uid: job.uid, device: target.device, connectionEpoch: target.connectionEpoch, alert: false,
-                    pushed: true, pushID: earlierPushID(job, candidate, target.device)),
+                    pushed: true, pushID: push.pushID ?? earlierPushID(job, candidate, target.device)),
                 gateway: target.gateway, of: job)
         }
     }

@@ -28,8 +28,6 @@ final class RecipientJob {
     var trace: TraceBytes?
     /// The finished-mark command, if it was built before the last record was acknowledged.
     var mark: PreparedCommand?
-    /// The device pushed last without a mark yet: its record and the mark are outstanding. Empty for none.
-    var unmarkedDevice = ""
     /// Its state in `carillon.parked`; nil if it was never parked.
     var parking: RecipientParking?
     /// Time of the last round's reads, monotonic.
@@ -58,6 +56,8 @@ final class RecipientJob {
     var awaitedMarks: Int32 = 0
     /// Rounds caused by a re-bound token.
     var reboundRounds: Int32 = 0
+    /// The device whose push was accepted last and is not in the mark yet: its record and the mark are outstanding. -1: none.
+    var unmarkedDevice: Int32 = -1
 
     /// Independent facts, in any phase.
     struct Flags: OptionSet {
@@ -208,6 +208,14 @@ final class RecipientJob {
         return devices.contains { $0.machine.phase != .replaced || !$0.route.device.isSame(as: first) }
     }
 
+    /// In the first round of a recipient without any device's record: how it will be recorded by the present decision; nil if
+    /// its devices will be.
+    var withoutDevice: WithoutDevice? {
+        guard devices.isEmpty, silentConnections.isEmpty, parking == nil, let reason = candidate?.decision?.finalReason
+        else { return nil }
+        return WithoutDevice(reason: reason, tokens: event.tokenType)
+    }
+
     /// A request for the claim of this recipient's event.
     func claimRequest(nowMs: Int64) -> ClaimRequest {
         ClaimRequest(app: event.app.id, uid: uid, event.subject, counted: isCounted, nowMs: nowMs)
@@ -231,10 +239,10 @@ final class RecipientJob {
             && !flags.isDisjoint(with: [.claimedPlainly, .denied]) && !flags.contains(.owesClaim)
     }
 
-    /// All its devices ended and only the mark is left: releases everything else.
+    /// All its devices ended and only the mark is left: releases everything else. A hand-back notes the last push in the mark.
     func keepOnly(_ mark: PreparedCommand) {
         self.mark = mark
-        devices = []
+        if unmarkedDevice < 0 { devices = [] }
         trace = nil
         candidate = nil
         settings = UserSettings()

@@ -246,6 +246,12 @@ final class EventJob {
             && audience.givenCount <= ChunkPlan.membersMax
     }
 
+    /// The type of the tokens that it is pushed to; of a message only while a recipient needs its content.
+    var tokenType: TokenRecord.Kind {
+        if let activity { return activity.action == .start ? .start : .activity }
+        return message?.read { $0.tokenType } ?? .alert
+    }
+
     var isRevoke: Bool { subject.kind == .revoke }
 
     var message: SharedMessage? { content?.message }

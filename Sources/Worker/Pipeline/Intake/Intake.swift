@@ -310,6 +310,9 @@ final class Intake {
         restartedTopics.filter { $0.value > shard.nowNanos }.keys.sorted().map { consumer.topics[$0] }
     }
 
+    /// Partitions of the first topic that began again and whose places no heartbeat has lowered.
+    var restartedPlaces: Set<Int32> = []
+
     /// A new epoch of the partition: unfinished records of the earlier one end as usual, and settle nothing here.
     private func restart(_ partition: TopicPartition, due: Int64, at offset: Int64) {
         withLedger(of: partition) { $0.assign(partition) }
@@ -317,6 +320,7 @@ final class Intake {
         applyPressure(on: partition, isParked: isParked(partition))
         applyPauses()
         restartedTopics[partition.topic] = shard.nowNanos &+ Self.restartShownNanos
+        if partition.topic == 0 { restartedPlaces.insert(partition.partition) }
         shard.metrics.partitionRestarts.add()
         shard.log.error(
             "a partition began again at a lower offset: its topic was created again or its log was cut, and all of it is read",

@@ -98,6 +98,7 @@ final class Lookup {
     private func readDenied(_ job: RecipientJob, _ candidate: Candidate) {
         candidate.beginReading(.readingDenied)
         job.endWaiting()
+        job.readNanos = shard.nowNanos
         candidate.awaiting = 3
         let event = job.event
         let app = event.app.id

@@ -22,6 +22,8 @@ final class Parking {
     private var wheel = ParkedWheel()
     private var pending: SlotTable<Pending>
     private var moves: UInt64 = 0
+    /// Recipients that were parked while Redis took no mark, and are not due yet.
+    private var unmarked: [ParkedWork] = []
     private let mark: UInt64
 
     /// A record without the broker's acknowledgement; its offset is settled then.
@@ -144,7 +146,19 @@ final class Parking {
             place: origin.place)
         // It begins when the earlier ones of its conversation are out of hand here.
         if record.process == shard.processMark { work.record.dueMs = min(work.record.dueMs, shard.steadyMs) }
-        if !wheel.read(work) { moveBehind(work) }
+        if !wheel.read(work) { return moveBehind(work) }
+        guard work.record.dedupKind != nil else { return }
+        unmarked.append(work)
+        markParked(work)
+    }
+
+    /// A repeat of its event that another shard reads then finds that it waits here. Tried again each second: Redis may still
+    /// refuse it.
+    private func markParked(_ work: ParkedWork) {
+        guard let uid = work.record.uid, let kind = work.record.dedupKind else { return }
+        try? shard.store.markParked(
+            app: work.record.app, uid: uid, kind: kind, id: String(work.record.id.dropFirst()),
+            untilMs: work.record.dueMs &- shard.steadyMs &+ shard.nowMs, tag: Tag.noteBits)
     }
 
     private func moveBehind(_ work: ParkedWork) {
@@ -192,6 +206,8 @@ final class Parking {
     /// others, so that these get their turn.
     func tick() {
         devices.sweep(nowNanos: shard.nowNanos)
+        unmarked.removeAll { $0.record.dueMs <= shard.steadyMs }
+        for work in unmarked { markParked(work) }
         let full = intake.fullParkedPartitions
         guard !full.isEmpty, hasRoom else { return }
         moves &+= 1
@@ -209,6 +225,7 @@ final class Parking {
         refused.removeAll { $0.intake === intake && isGoing($0.record.origin.partition) }
         guard intake === self.intake else { return }
         wheel.forget(isGoing)
+        unmarked.removeAll { isGoing($0.partition) }
         due.removeAll { work in
             guard isGoing(work.partition) else { return false }
             wheel.ended(work)

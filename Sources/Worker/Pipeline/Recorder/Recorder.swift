@@ -259,7 +259,7 @@ final class Recorder {
 
     private func storeOwedClaim(_ job: RecipientJob) {
         var writer = JSONWriter(reservingCapacity: 320)
-        OwedClaim(job.claimRequest(nowMs: shard.nowMs)).write(to: &writer)
+        OwedClaim(job.claimRequest(nowMs: shard.nowMs), eventID: job.event.id).write(to: &writer)
         owedCount += 1
         shard.metrics.parked.add()
         outbox.send(topics.parked, key: job.event.app.id + job.uid, value: writer, tag: job.tag(.owedClaim))

@@ -56,7 +56,8 @@ final class TokenRemovals {
                 app: removal.app, uid: removal.uid, token: removal.token, cause: removal.cause, nowMs: shard.nowMs,
                 tag: Tag.noteBits)
             try shard.store.removeToken(
-                app: removal.app, uid: removal.uid, token: removal.token, tag: Tag.noteBits, ownerTag: Tag.noteBits)
+                app: removal.app, uid: removal.uid, token: removal.token, nowMs: shard.nowMs, tag: Tag.noteBits,
+                ownerTag: Tag.noteBits)
         } catch {}
         return removal.recipient
     }

@@ -53,8 +53,11 @@ final class ChangeJob {
 
     /// The user with the changed state.
     var uid: String? {
-        guard case .state(let task) = task else { return nil }
-        return task.state.uid
+        switch task {
+        case .state(let task): task.state.uid
+        case .owed(let owed, _): owed.request.uid
+        case .rejected: nil
+        }
     }
 
     /// - Returns: whether its record came from one of these partitions of the intake.

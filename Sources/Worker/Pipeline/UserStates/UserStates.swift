@@ -25,6 +25,11 @@ final class UserStates {
     private var waiting: [Change] = []
     private var nextWaiting = 0
     private var inHandAgain = 0
+    /// When the present repetition began, and when the last one ended.
+    private var againNanos: UInt64 = 0
+    private var repeatedNanos: UInt64 = 0
+    /// Decisions wait no longer for a repetition that does not end.
+    private static let repeatNanos: UInt64 = 2_000_000_000
     /// Called when all that was to be made again is.
     var didMakeAgain: () -> Void = {}
     /// Changes with a step that is long for Redis: `heavyAtOnce` are with it at once, the others wait in their order. So a flood
@@ -79,9 +84,11 @@ final class UserStates {
     }
 
     /// A claim that Redis refused when its recipient was pushed.
-    func pay(_ owed: OwedClaim, _ intake: Intake, _ record: EventJob.Origin) {
+    func pay(_ owed: OwedClaim, app: AppContext?, _ intake: Intake, _ record: EventJob.Origin) {
         owedCount += 1
-        begin(ChangeJob(ChangeJob.Origin(intake, record), .owed(owed, isClaimed: false)), isEmpty: false)
+        let job = ChangeJob(
+            ChangeJob.Origin(intake, record), .owed(owed, isClaimed: false), app: app, eventID: owed.eventID)
+        begin(job, isEmpty: false)
     }
 
     private func begin(_ job: ChangeJob, isEmpty: Bool) {
@@ -175,8 +182,10 @@ final class UserStates {
         switch job.task {
         case .rejected: return
         case .owed(let owed, isClaimed: false):
+            let claim = ClaimReply(reply)
             // Finished elsewhere: there is a mark already.
-            if ClaimReply(reply)?.state == .ended { return end(job) }
+            if claim?.state == .ended { return end(job) }
+            job.owesClear = claim?.owesClear ?? false
             job.task = .owed(owed, isClaimed: true)
             perform(job)
         case .owed: end(job)
@@ -328,7 +337,14 @@ extension UserStates {
         return inHandAgain > 0
     }
 
+    /// What was read then may lack changes of this shard that a server of Redis lost in a failover.
+    func mayHaveMissed(readNanos: UInt64) -> Bool {
+        if inHandAgain == 0 { return readNanos < repeatedNanos }
+        return shard.writes.refusal == nil && shard.nowNanos &- againNanos < Self.repeatNanos
+    }
+
     private func makeAgain() {
+        if inHandAgain == 0 { againNanos = shard.nowNanos }
         while inHandAgain < Self.againAtOnce, nextWaiting < waiting.count {
             let change = waiting[nextWaiting]
             nextWaiting += 1
@@ -347,7 +363,10 @@ extension UserStates {
     private func endedAgain() {
         inHandAgain -= 1
         makeAgain()
-        if inHandAgain == 0 { didMakeAgain() }
+        if inHandAgain == 0 {
+            repeatedNanos = shard.nowNanos
+            didMakeAgain()
+        }
         shard.requestTurn()
     }
 

@@ -1,4 +1,5 @@
 import EventLoop
+import Redis
 
 /// The 64 bits that accompany a Redis command, a push or a Kafka record and return with its answer.
 ///
@@ -107,6 +108,29 @@ extension Tag.Stage {
             .parkedEvent,
             .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay:
             false
+        }
+    }
+}
+
+extension Tag.Stage {
+    /// Whether a reply of this kind can be the stage's answer. Another one is that of another command: taken for the answer, an
+    /// integer would be a user without tokens.
+    func fits(_ kind: RedisReply.Kind) -> Bool {
+        switch self {
+        case .presence, .user, .conversation, .marks, .groupMarks, .members, .claim, .claims, .claimLook, .owners,
+            .checkClaim, .burst, .due, .digest, .updateUser, .updateDevices, .time, .beat:
+            kind == .array
+        case .group, .activity, .mark, .lease, .original, .parkedBefore, .tokenOwner, .owner, .acks, .checkOwner,
+            .checkAcks, .checkActivity, .updateBase, .updateOwner, .newestBase, .lossAccepted, .beatLook:
+            kind == .string || kind == .null
+        case .groupSize, .updateSize, .newestSize, .heldBack, .writeMarks: kind == .integer
+        // A plain claim asks for different facts of counted and other messages.
+        case .claimAdd, .claimCount: kind != .array && kind != .status
+        case .keyCount: kind == .integer || kind == .array
+        case .writeMark: kind == .status
+        case .change, .note, .endReplay, .push, .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord,
+            .stateResult, .parkedRecipient, .parkedEvent, .feedback, .chunk:
+            true
         }
     }
 }

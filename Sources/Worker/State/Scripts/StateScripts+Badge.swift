@@ -5,7 +5,9 @@ extension StateScripts {
     /// steps 5, 10 and 15).
     ///
     /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted; `o` not; `q` not, and the ledger is
-    /// asked whether an earlier try counted; `a` counted and added to the ledger by plain commands just now; 2 the mark's seconds;
+    /// asked whether an earlier try counted; `a` counted and added to the ledger by plain commands just now. Then, of a recipient
+    /// that is to be recorded without a device, `WithoutDevice.text`: the first try notes it in the mark, a later one gets the
+    /// devices that lost such a token since the message was sent. 2 the mark's seconds;
     /// 3 field of the conversation; 4 ledger member; 5 sent; 6 seq or empty; 7 now; of a revoke also 8 `x` (decrease) or
     /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 digest of the target's id; 12 `1`
     /// if devices get a lower badge.
@@ -81,7 +83,10 @@ extension StateScripts {
           target = redis.call('GET', KEYS[5])
           redis.call('ZCARD', KEYS[4])
         end
-        local isMine, state = ARGV[1] == 'a', (ARGV[1] == 'o' or ARGV[1] == 'q') and 'o' or 'c'
+        local how, tokens, reason = string.match(ARGV[1], '^(.)(.?)(.*)')
+        local wasCounted = how == 'q' and redis.call('ZSCORE', KEYS[3], ARGV[4])
+        if tokens ~= '' and not wasCounted then wasCounted = redis.call('ZSCORE', KEYS[4], ARGV[4]) end
+        local isMine, state = how == 'a', (how == 'o' or how == 'q') and 'o' or 'c'
         local old = redis.call('SET', KEYS[1], state, 'NX', 'GET', 'EX', ARGV[2])
         local kind = old and string.sub(old, 1, 1)
         if kind == 'f' and not isMine then return {2, 0, false} end
@@ -103,8 +108,7 @@ extension StateScripts {
           redis.call('EXPIRE', KEYS[4], 86400)
           return added
         end
-        local adds = sent > base and
-            (state == 'c' or kind == 'c' or (ARGV[1] == 'q' and redis.call('ZSCORE', KEYS[3], ARGV[4])))
+        local adds = sent > base and (state == 'c' or kind == 'c' or wasCounted)
         local wasTaken, wasPast = taken, past
         if isMine and redis.call('ZREM', KEYS[3], ARGV[4]) == 1 then
           isPlain = true
@@ -149,6 +153,8 @@ extension StateScripts {
             end
           end
         end
+        -- Plain commands of an earlier try left no mark.
+        if wasCounted and bits % 2 == 0 then bits = bits + 1 end
         local added = 0
         if counted and not goneAt then
           added = redis.call('ZADD', KEYS[3], 0, ARGV[4])
@@ -182,6 +188,20 @@ extension StateScripts {
 
         if adds and bits < 4 then bits = bits + 64 end
         if base >= 0 then bits = bits + 256 end
+
+        if tokens ~= '' and bits % 2 == 0 then
+          redis.call('APPEND', KEYS[1], 'n' .. reason)
+        elseif tokens ~= '' then
+          local lost, at = redis.call('HGET', KEYS[2], 'g') or '', 1
+          while at <= #lost do
+            local ms, of, len, from = string.match(lost, '^(%d+) (%a)(%d+):()', at)
+            if not len then break end
+            at = from + len
+            if of == tokens and tonumber(ms) + \(skewMs) >= sent then
+              rest = (rest or '') .. 'd' .. len .. ':' .. string.sub(lost, from, at - 1)
+            end
+          end
+        end
 
         if KEYS[5] then
           local token = ARGV[8] == 'x' and 'x' .. ARGV[5] .. ';' or 'k;'

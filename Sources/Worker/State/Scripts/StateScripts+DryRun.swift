@@ -28,6 +28,7 @@ extension StateScripts {
         local standIns = {
           SET = function(key, _, mode) if mode == 'NX' then return server.call('GET', key) end end,
           SETRANGE = function() end,
+          APPEND = function() end,
           EXPIRE = function() end,
           HSET = function(_, field, value) fields[field] = value end,
           HEXISTS = function(key, field)

@@ -5,12 +5,13 @@ extension StateScripts {
     /// KEYS heartbeat, loss. ARGV 1 the count that the caller saw here last, empty: none; 2 and 3 keys from which on a missing
     /// count or a missing place is a loss, empty: it never is; 4 the caller's time in ms, where the user may not ask for the
     /// server's; then in threes: a partition, the offset below which all its user state is applied, and the offset that a commit
-    /// names as noted here, empty: there is none to compare.
+    /// names as noted here, empty: there is none to compare. A place only rises: a worker that was paused for long beats with an
+    /// old one before it knows that it lost the partition. `=` before the partition: it began again at a lower offset.
     ///
     /// A count or a place that moved back begins a loss, or begins it again: the places of that older state are kept under the
     /// loss before this beat replaces them. `allow-oom`: a full server is no reason not to look.
     ///
-    /// Answer: count, the server's time in ms, the loss as HGETALL gives it.
+    /// Answer: count, the server's time in ms, the loss as HGETALL gives it, 1 if the time is the server's.
     static let beat = RedisScript(
         """
         #!lua flags=allow-oom
@@ -21,11 +22,14 @@ extension StateScripts {
         local n, known = tonumber(beat[1]), tonumber(ARGV[1])
         local after = math.max(n or 0, known or 0) + 1
         local isLost = known and (n or 0) < known and (n or holds(ARGV[2]))
+        local rising = {}
         for i = 5, #ARGV, 3 do
-            local noted = tonumber(ARGV[i + 2])
-            if noted then
-                local place = tonumber(redis.call('HGET', KEYS[1], 'p' .. ARGV[i]))
-                if place and place < noted or not place and holds(ARGV[3]) then isLost = true end
+            local partition = string.match(ARGV[i], '%d+')
+            local noted, place = tonumber(ARGV[i + 2]), tonumber(redis.call('HGET', KEYS[1], 'p' .. partition))
+            if noted and (place and place < noted or not place and holds(ARGV[3])) then isLost = true end
+            if not place or partition ~= ARGV[i] or place < tonumber(ARGV[i + 1]) then
+                rising[#rising + 1] = 'p' .. partition
+                rising[#rising + 1] = ARGV[i + 1]
             end
         end
         if isLost then
@@ -43,8 +47,8 @@ extension StateScripts {
             end
         end
         redis.call('HSET', KEYS[1], 'n', after, 't', now)
-        for i = 5, #ARGV, 3 do redis.call('HSET', KEYS[1], 'p' .. ARGV[i], ARGV[i + 1]) end
-        return {after, now, redis.call('HGETALL', KEYS[2])}
+        for i = 1, #rising, 2 do redis.call('HSET', KEYS[1], rising[i], rising[i + 1]) end
+        return {after, now, redis.call('HGETALL', KEYS[2]), clock[1] and 1 or 0}
         """)
 
     /// KEYS loss. ARGV 1 id; 2 partitions of the topic; then partitions that were applied again. The loss ends with the last one.

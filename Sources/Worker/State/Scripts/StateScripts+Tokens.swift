@@ -180,22 +180,36 @@ extension StateScripts {
         return 1
         """)
 
-    /// KEYS user, state. ARGV 1 token; 2 highest version to remove; 3 the required bound_ms, or empty. Answer: the
+    /// The state keeps the last devices that lost a token for a day: an earlier try of a message may have pushed to them.
+    /// `<ms> <kind><length>:<device>` each, newest first.
+    ///
+    /// KEYS user, state. ARGV 1 token; 2 highest version to remove; 3 the required bound_ms, or empty; 4 now. Answer: the
     /// number of removed fields.
     static let dropToken = RedisScript(
         """
         #!lua
-        local all, gone = redis.call('HGETALL', KEYS[1]), 0
+        local all, gone, lost = redis.call('HGETALL', KEYS[1]), 0, {}
         for i = 1, #all, 2 do
           if string.sub(all[i], 1, 1) == 't' then
             local v, b, t = string.match(all[i + 1], '^1 (%d+) (%d+) (%x+) ')
             if t == ARGV[1] and v <= ARGV[2] and (ARGV[3] == '' or b == ARGV[3]) then
               redis.call('HDEL', KEYS[1], all[i])
               gone = gone + 1
+              local len, from = string.match(all[i], '^t%a(%d+):()')
+              if len then lost[#lost + 1] = ARGV[4] .. ' ' .. string.sub(all[i], 2, from + len - 1) end
             end
           end
         end
-        if gone > 0 then redis.call('HINCRBY', KEYS[2], 'v', 1) end
+        if gone == 0 then return 0 end
+        redis.call('HINCRBY', KEYS[2], 'v', 1)
+        local before, at = redis.call('HGET', KEYS[2], 'g') or '', 1
+        while #lost < 16 do
+          local ms, len, from = string.match(before, '^(%d+) %a(%d+):()', at)
+          if not len or tonumber(ms) < ARGV[4] - 86400000 then break end
+          lost[#lost + 1] = string.sub(before, at, from + len - 1)
+          at = from + len
+        end
+        redis.call('HSET', KEYS[2], 'g', table.concat(lost))
         return gone
         """)
 }

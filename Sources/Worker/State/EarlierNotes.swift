@@ -1,0 +1,90 @@
+import APNs
+import Digits
+import PushCore
+import Redis
+
+/// The notes of an unfinished mark: `<letter><length>:<text>`, one after the other. The first that cannot be read ends the list.
+struct EarlierNotes: Sendable, Equatable {
+    var accepted: [EarlierPush] = []
+    var addressed: [String] = []
+    var withoutDevice: Reason?
+    /// It waits in the topic until this time, Unix ms; 0: nothing says so.
+    var parkedUntilMs: Int64 = 0
+
+    enum Note: UInt8 {
+        /// APNs accepted the push of this device.
+        case accepted = 0x61  // a
+        /// This device was delivered to by connection, or its end is recorded.
+        case addressed = 0x64  // d
+        /// The id of the push before it, and the number in it.
+        case push = 0x69  // i
+        /// The recipient is recorded without a device, for this reason.
+        case withoutDevice = 0x6e  // n
+        /// The recipient waits in `carillon.parked` until this time, and Redis took no mark when it was parked.
+        case parked = 0x70  // p
+    }
+
+    init() {}
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        var text = CompactText(bytes)
+        while let note = text.byte().flatMap(Note.init(rawValue:)),
+            let content = text.string(atMost: EventReader.Limit.user)
+        {
+            switch note {
+            case .accepted: accepted.append(EarlierPush(content))
+            case .addressed: addressed.append(content)
+            case .push: takePush(content)
+            case .withoutDevice: withoutDevice = Reason(rawValue: content)
+            case .parked: parkedUntilMs = Int64(content) ?? 0
+            }
+        }
+    }
+
+    private mutating func takePush(_ text: String) {
+        guard let last = accepted.indices.last, let id = PushID(ascii: text.utf8.prefix(PushID.textCount)) else {
+            return
+        }
+        accepted[last].pushID = id
+        accepted[last].badge = Int64(Substring(text.utf8.dropFirst(PushID.textCount)))
+    }
+}
+
+/// A push of an earlier try that APNs accepted.
+public struct EarlierPush: Sendable, Equatable {
+    var device: String
+    /// Nil if a worker of an earlier version made the note.
+    var pushID: PushID?
+    /// The number in the push.
+    var badge: Int64?
+
+    init(_ device: String, _ pushID: PushID? = nil, badge: Int64? = nil) {
+        self.device = device
+        self.pushID = pushID
+        self.badge = badge
+    }
+}
+
+extension [EarlierPush] {
+    func containsSame(_ device: String) -> Bool { contains { $0.device.isSame(as: device) } }
+}
+
+/// A recipient with one record without device.
+struct WithoutDevice: Sendable, Equatable {
+    var reason: Reason
+    /// The type of the tokens that the event is pushed to.
+    var tokens: TokenRecord.Kind
+
+    /// For `StateScripts.claim`: the letter of the type, then the content of a note.
+    var text: String { "\(TokenText.letter(tokens))\(reason.rawValue.utf8.count):\(reason.rawValue)" }
+}
+
+extension RedisCommand {
+    /// Adds a note to the present argument.
+    mutating func part(_ note: EarlierNotes.Note, _ text: String) {
+        part(byte: note.rawValue)
+        part(Int64(text.utf8.count))
+        part(byte: UInt8(ascii: ":"))
+        part(text)
+    }
+}
