@@ -42,7 +42,7 @@ def page(tab: Browser, url: str) -> None:
     ):
         tab.show(size, dark)
         picture(tab, name)
-    tab.show((1100, 1330))
+    tab.show((1100, 620))
     tab.open(answer_url(url))
     picture(tab, "page-answer")
 
