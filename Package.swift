@@ -42,6 +42,7 @@ let package = Package(
     products: [
         .executable(name: "carillon", targets: ["carillon"]),
         .library(name: "APNs", targets: ["APNs"]),
+        .library(name: "CarillonClient", targets: ["CarillonClient"]),
     ],
     targets: [
         // C libraries, as Debian ships them.
@@ -64,6 +65,9 @@ let package = Package(
         module("PushCore", ["APNsProtocol", "Digits"]),
         module("Crypto", ["COpenSSL", "Digits"]),
         module("Payload", ["PushCore", "APNsProtocol", "JSON", "Crypto", "Digits"]),
+
+        // For apps and their extensions: no Apple framework, no C library.
+        module("CarillonClient", []),
 
         // Thin owners of one outside thing each.
         module("Telemetry", ["Digits"]),
@@ -175,6 +179,7 @@ let package = Package(
             name: "simulation", dependencies: ["Simulation"], path: "Tests/SimulationCommand", swiftSettings: strict),
         tests("Simulation", ["Simulation", "Processes"]),
         tests("Digits", ["Digits"]),
+        tests("CarillonClient", ["CarillonClient", "Worker", "PushCore"]),
         tests("APNsProtocol", ["APNsProtocol"]),
         tests("Processes", ["Processes"]),
         tests("PushCore", ["PushCore", "JSON"]),
