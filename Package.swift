@@ -153,9 +153,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "SimulatedFleet", "SimulatedSystem", "KafkaModel", "RedisModel", "Kafka", "Worker", "Simulator",
-                "HTTP2", "EventLoop",
-                "Telemetry", "Crypto",
+                "SimulatedFleet", "SimulatedSystem", "KafkaModel", "RedisModel", "Kafka", "Redis", "Worker", "PushCore",
+                "Simulator", "HTTP2", "EventLoop", "Telemetry", "Crypto",
             ], path: "Tests/Simulation", swiftSettings: strict),
         // What tests of the whole path say and see; and a stage for them in virtual time.
         .target(

@@ -33,6 +33,8 @@ package final class ModelReader {
     private var next: Int64?
     private var end: Int64 = 0
     private var isCancelled = false
+    /// For `goOn`.
+    private var isWaiting = false
     private var model: KafkaModel { host.model }
     private let handler: (Step) -> Void
 
@@ -49,7 +51,11 @@ package final class ModelReader {
     }
 
     /// The last batch is applied.
-    package func goOn() { step(attempts: 20) }
+    package func goOn() {
+        guard isWaiting else { return }
+        isWaiting = false
+        step(attempts: 20)
+    }
 
     package func cancel() { isCancelled = true }
 
@@ -71,7 +77,9 @@ package final class ModelReader {
                 places.removeFirst()
                 next = nil
             }
-            if batch.isEmpty { step(attempts: attempts) } else { handler(.records(batch)) }
+            if batch.isEmpty { return step(attempts: attempts) }
+            isWaiting = true
+            handler(.records(batch))
         }
     }
 

@@ -10,6 +10,17 @@ public struct Snapshot {
     /// Number of keys.
     public var keyCount: Int { databases.reduce(0) { $0 + $1.count } }
 
+    /// The keys in order.
+    public var keyNames: [String] { databases.flatMap { $0.keys.map { String(decoding: $0, as: UTF8.self) } } }
+
+    /// The keys of the first database that only one of the two has, or with other content.
+    public func keys(notAsIn other: Snapshot) -> [String] {
+        let (one, two) = (databases.first ?? Keyspace(), other.databases.first ?? Keyspace())
+        let added = two.keys.filter { !one.contains($0) }
+        let changed = one.keys.filter { Self.digest(of: $0, in: one) != Self.digest(of: $0, in: two) }
+        return (changed + added).map { String(decoding: $0, as: UTF8.self) }
+    }
+
     /// Equal for equal data, whatever the order in which they were written.
     public var digest: UInt64 {
         var sum: UInt64 = 0

@@ -25,9 +25,9 @@ package final class APNsSeat {
         configuration.host = Self.host
         configuration.port = 443
         configuration.topics = topics
-        configuration.keys = [
-            ProviderKey(keyID: SimulatedKey.keyID, teamID: SimulatedKey.teamID, publicKey: try key.publicKey())
-        ]
+        configuration.keys = try SimulatedKey.keyIDs.map {
+            ProviderKey(keyID: $0, teamID: SimulatedKey.teamID, publicKey: try key.publicKey())
+        }
         configuration.ledger = .memory
         configuration.scenario = scenario
         system.network.names["apns.test"] = [Self.host]

@@ -1,25 +1,31 @@
 package import RedisModel
 package import SimulatedSystem
 
-/// The Redis of the world: the model of a server behind the network.
+/// The model of a Redis server behind the network.
 package final class RedisSeat {
     package static let address = "127.0.0.5:6379"
     package let server: Server
+    package let address: String
     private let system: SimulatedSystem
     /// The longest time that a batch of commands takes.
     package var serviceMaxNanos: UInt64 = 200_000
 
-    package init(_ system: SimulatedSystem, seed: UInt64) {
-        self.system = system
+    package convenience init(_ system: SimulatedSystem, seed: UInt64) {
         var options = ServerOptions(host: "127.0.0.5", port: 6379)
         options.seed = seed
-        server = Server(options)
+        self.init(system, server: Server(options), address: Self.address)
+    }
+
+    package init(_ system: SimulatedSystem, server: Server, address: String) {
+        self.system = system
+        self.server = server
+        self.address = address
         listen()
     }
 
     /// Connections are accepted from now on.
     package func listen() {
-        system.network.serve(Self.address) { [unowned self] peer in
+        system.network.serve(address) { [unowned self] peer in
             let client = server.connect()
             var lastNanos: UInt64 = 0
             peer.didReceive = { [unowned self, unowned peer] bytes in
@@ -36,11 +42,20 @@ package final class RedisSeat {
         }
     }
 
+    /// Connections break, and none is accepted any more.
+    package func close() {
+        system.network.close(address)
+        system.network.cut(to: address)
+    }
+
     /// One command of the world's own, such as a gateway's; the reply's bytes.
     @discardableResult
-    package func command(_ words: [String]) -> [UInt8] {
+    package func command(_ words: [String], isAsking: Bool = false) -> [UInt8] {
         let client = server.connect()
         defer { server.disconnect(client) }
+        if isAsking {
+            _ = server.receive(Array("*1\r\n$6\r\nASKING\r\n".utf8), from: client, nowMs: system.wallMs)
+        }
         var bytes = Array("*\(words.count)\r\n".utf8)
         for word in words { bytes += Array("$\(word.utf8.count)\r\n\(word)\r\n".utf8) }
         return server.receive(bytes, from: client, nowMs: system.wallMs)

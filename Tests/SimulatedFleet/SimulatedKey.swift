@@ -4,9 +4,13 @@ import Glibc
 /// The provider key of all worlds: signatures, and so all bytes, are the same in each process.
 package struct SimulatedKey {
     package static let keyID = "ABC123DEFG"
+    /// Its names at APNs.
+    package static let keyIDs = [keyID, "ABC123DEFH"]
     package static let teamID = "DEF123GHIJ"
     package let key: PrivateKey
     package let path: String
+    /// A certificate authority: the links have no TLS, and the system's own list takes long to read.
+    package let authorityPath: String
 
     /// A key for these tests only.
     private static let pem = """
@@ -18,13 +22,34 @@ package struct SimulatedKey {
 
         """
 
-    /// - Parameter folder: receives the key's file.
+    private static let authority = """
+        -----BEGIN CERTIFICATE-----
+        MIIBhTCCASugAwIBAgIUOMT8ktHfnf93bu8W9oI0h47rHLEwCgYIKoZIzj0EAwIw
+        FzEVMBMGA1UEAwwMU2ltdWxhdGVkIENBMCAXDTI2MTEyNjEyNDYwMFoYDzIxMjYx
+        MTAyMTI0NjAwWjAXMRUwEwYDVQQDDAxTaW11bGF0ZWQgQ0EwWTATBgcqhkjOPQIB
+        BggqhkjOPQMBBwNCAAQbVCx4IuEQm4uB/DAJ8XZ84/LcVwvctUo8SoEfHaFSYBDE
+        CVArtWx3WvO4VGm3cxz4Eyxxo7L/FmubMAEAx5bXo1MwUTAdBgNVHQ4EFgQUClsd
+        p/SOsTner/kngr/xVDyM40YwHwYDVR0jBBgwFoAUClsdp/SOsTner/kngr/xVDyM
+        40YwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEAvu4fuxTcLsKT
+        +eiI6TyZkMzrRPax3EdXThpyuTgPbPQCIBkby7NeApmNupPsWUjp4OuJupgs/KY0
+        lAs4eAyKI6EX
+        -----END CERTIFICATE-----
+
+        """
+
+    /// - Parameter folder: receives the files.
     package init(folder: String) throws {
         key = try PrivateKey(pem: Array(Self.pem.utf8))
         path = folder + "/AuthKey_\(Self.keyID).p8"
+        authorityPath = folder + "/authority.pem"
+        try Self.write(Self.pem, to: path)
+        try Self.write(Self.authority, to: authorityPath)
+    }
+
+    private static func write(_ text: String, to path: String) throws {
         let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         guard file >= 0 else { throw SimulationFault("cannot write \(path)") }
-        _ = write(file, Self.pem, Self.pem.utf8.count)
+        _ = Glibc.write(file, text, text.utf8.count)
         close(file)
     }
 }

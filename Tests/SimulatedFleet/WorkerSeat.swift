@@ -19,7 +19,7 @@ package final class WorkerSeat {
     package private(set) var isLeaving = false
     /// A Kafka client of it failed for good.
     package private(set) var hasFailed = false
-    private let kafka: ModelHost
+    package let kafka: ModelHost
     private let system: SimulatedSystem
     private let configuration: Configuration
     private let shared: ProcessShared
@@ -49,12 +49,14 @@ package final class WorkerSeat {
     private func start(_ index: Int, log: Log) throws {
         let loop = shards[index].loop
         nonisolated(unsafe) weak let seat = self
+        nonisolated(unsafe) let clock = process
         var fault: StartFault?
         process.run(on: loop) {
             do throws(StartFault) {
                 let runtime = try ShardRuntime(
                     index: index, loop: loop, configuration: configuration, registry: registry, log: log,
-                    beat: Heartbeat(), shared: shared, kafka: ModelClients(kafka),
+                    beat: Heartbeat { clock.nowNanos }, shared: shared, kafka: ModelClients(kafka),
+                    replays: ModelReplays(host: kafka, topic: configuration.kafka.topics.userState),
                     onFatal: { seat?.hasFailed = true })
                 shards[index].runtime = runtime
                 nonisolated(unsafe) weak let told = runtime
@@ -94,6 +96,9 @@ package final class WorkerSeat {
         forEachRuntime { statuses.append($0.status()) }
         return statuses
     }
+
+    /// The configuration has changed.
+    package func apply(_ configuration: Configuration) { forEachRuntime { try? $0.apply(configuration) } }
 
     // MARK: The end
 

@@ -32,6 +32,7 @@ func run(_ options: Options) throws -> Total {
     let simulation = try Simulation(folder: folder)
     defer {
         unlink(folder + "/AuthKey_ABC123DEFG.p8")
+        unlink(folder + "/authority.pem")
         rmdir(folder)
     }
     let printer = Printer(isJSON: options.isJSON)

@@ -161,7 +161,7 @@ package final class Stage: @unchecked Sendable {
         var places = LocalCluster.Settings.Places(
             brokers: "127.0.0.6:9092",
             redis: "url: \(settings.redisURL.isEmpty ? "redis://\(RedisSeat.address)" : settings.redisURL)",
-            endpoint: APNsSeat.endpoint, caFile: "/etc/ssl/certs/ca-certificates.crt", keyFile: signing.path)
+            endpoint: APNsSeat.endpoint, caFile: signing.authorityPath, keyFile: signing.path)
         places.keyID = SimulatedKey.keyID
         places.teamID = SimulatedKey.teamID
         for tenant in settings.tenants where tenant.keyPEM != nil {

@@ -298,7 +298,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     }
 
     /// CLOCK_MONOTONIC, read now. On the loop.
-    var freshNanos: UInt64 { system == nil ? Self.monotonicNanos() : turnNanos }
+    package var freshNanos: UInt64 { system == nil ? Self.monotonicNanos() : turnNanos }
 
     private func runEnds() {
         var next = 0

@@ -34,12 +34,17 @@ public final class StageClock {
     }
 
     private var stage = Stage.idle
-    private var sinceNanos = Loop.monotonicNanos()
+    private let nowNanos: () -> UInt64
+    private var sinceNanos: UInt64
     private let cells: [Counter]
     private let turns: Counter
 
     /// Counts into `carillon_stage_seconds_total{stage}`, without waiting, and into `carillon_turns_total`.
-    public init(_ registry: MetricsRegistry) {
+    ///
+    /// - Parameter nowNanos: the loop's monotonic clock, read now.
+    public init(_ registry: MetricsRegistry, nowNanos: @escaping () -> UInt64 = Loop.monotonicNanos) {
+        self.nowNanos = nowNanos
+        sinceNanos = nowNanos()
         turns = registry.counter("carillon_turns_total", help: "Turns of the shards' loops.")
         cells = Stage.allCases.map { stage in
             if stage == .idle { return Counter() }
@@ -52,7 +57,7 @@ public final class StageClock {
     /// Attributes the time from now on to `next`.
     public func enter(_ next: Stage) {
         if next == stage { return }
-        let now = Loop.monotonicNanos()
+        let now = nowNanos()
         cells[stage.rawValue].add(now &- sinceNanos)
         sinceNanos = now
         stage = next

@@ -81,14 +81,19 @@ public actor Shard {
 
 /// The time of a loop's last turn, readable from any thread.
 package final class Heartbeat: Sendable {
-    private let nanos = Atomic<UInt64>(Loop.monotonicNanos())
+    private let nowNanos: @Sendable () -> UInt64
+    private let nanos: Atomic<UInt64>
 
-    package init() {}
+    /// - Parameter nowNanos: the monotonic clock.
+    package init(nowNanos: @escaping @Sendable () -> UInt64 = Loop.monotonicNanos) {
+        self.nowNanos = nowNanos
+        nanos = Atomic(nowNanos())
+    }
 
-    func mark() { nanos.store(Loop.monotonicNanos(), ordering: .relaxed) }
+    func mark() { nanos.store(nowNanos(), ordering: .relaxed) }
 
     var age: Double {
-        let now = Loop.monotonicNanos()
+        let now = nowNanos()
         let last = nanos.load(ordering: .relaxed)
         return now > last ? Double(now - last) / 1_000_000_000 : 0
     }

@@ -15,6 +15,8 @@ struct ShardParts {
     var shared: ProcessShared
     /// Where the Kafka clients come from.
     var kafka: any KafkaClients = NativeKafkaClients()
+    /// Nil: user state is read again from the cluster.
+    var replays: (any StateReplaySource)?
 
     func make() throws(StartFault) -> PipelineParts {
         let topics = configuration.kafka.topics
@@ -42,9 +44,10 @@ struct ShardParts {
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
             results: configuration.results, stateResults: configuration.stateResults,
             stopsAtTokenLoss: configuration.stopsAtTokenLoss,
-            replaySource: TopicReplaySource(
-                client: configuration.kafka.client(id: "carillon-\(index)-replay", log: kafkaLog),
-                topic: topics.userState),
+            replaySource: replays
+                ?? TopicReplaySource(
+                    client: configuration.kafka.client(id: "carillon-\(index)-replay", log: kafkaLog),
+                    topic: topics.userState),
             traces: TracePlan(configuration.trace),
             waits: shared.timesStages ? StageWaits(registry) : nil, shared: shared,
             shardIndex: index)

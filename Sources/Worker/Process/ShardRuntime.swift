@@ -29,7 +29,7 @@ package final class ShardRuntime: PipelineOwner {
 
     package init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
-        shared: ProcessShared, kafka: any KafkaClients = NativeKafkaClients(),
+        shared: ProcessShared, kafka: any KafkaClients = NativeKafkaClients(), replays: (any StateReplaySource)? = nil,
         onFatal: @escaping @Sendable () -> Void
     ) throws(StartFault) {
         self.index = index
@@ -37,10 +37,12 @@ package final class ShardRuntime: PipelineOwner {
         self.configuration = configuration
         self.beat = beat
         self.onFatal = onFatal
-        if shared.timesStages { loop.stageClock = StageClock(registry) }
+        if shared.timesStages {
+            loop.stageClock = StageClock(registry) { [unowned loop] in loop.freshNanos }
+        }
         parts = ShardParts(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log,
-            shared: shared, kafka: kafka)
+            shared: shared, kafka: kafka, replays: replays)
         pipeline = Pipeline(try parts.make())
         pipeline.owner = self
         do throws(LoopFault) {

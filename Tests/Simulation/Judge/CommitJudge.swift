@@ -15,11 +15,12 @@ struct CommitJudge {
     private(set) var violations: [Violation] = []
 
     mutating func didCommit(
-        _ topic: String, _ partition: Int32, _ offset: Int64, sent: [Sent], states: [StateSent], _ observed: Observed
+        _ topic: String, _ partition: Int32, _ offset: Int64, sent: [Sent], states: [StateSent], _ observed: Observed,
+        lost: Set<String> = []
     ) {
         take(sent, states, observed)
         switch topic {
-        case "im.events": judgeEvents(partition, below: offset)
+        case "im.events": judgeEvents(partition, below: offset, lost)
         case "im.user-state": judgeStates(partition, below: offset, observed)
         default: break
         }
@@ -37,11 +38,14 @@ struct CommitJudge {
         taken = (sent.count, states.count, observed.outcomes.count, observed.handedOn.count)
     }
 
-    private mutating func judgeEvents(_ partition: Int32, below offset: Int64) {
+    private mutating func judgeEvents(_ partition: Int32, below offset: Int64, _ lost: Set<String>) {
         let all = events[partition] ?? []
         let place = "events \(partition)"
-        while let event = all.dropFirst(judged[place, default: 0]).first, event.offset < offset {
+        while let event = all.dropFirst(judged[place, default: 0]).first,
+            event.offset < offset || lost.contains(event.eventID)
+        {
             judged[place, default: 0] += 1
+            if lost.contains(event.eventID) { continue }
             let (done, keys) = (ended[event.eventID] ?? [], handedOn[event.eventID] ?? [])
             // Of the whole event: nobody is left, or all of it was handed on.
             if done.contains("") || keys.contains(where: { isOfAll($0, event) }) { continue }

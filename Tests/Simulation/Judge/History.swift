@@ -8,15 +8,18 @@ struct History {
     let moves: [Move]
     /// When gateways removed all connections.
     var movesEndNanos: UInt64 = .max
+    /// When Redis lost a key of the user: from then on its connections are uncertain.
+    var lostFromNanos: UInt64 = .max
     /// When each of `states` was applied.
     let applied: [UInt64]
     /// Ignored records change nothing.
     let isIgnored: [Bool]
 
-    init(states: [StateSent], moves: [Move], observed: Observed) {
+    /// - Parameter lost: changes that Redis may have lost.
+    init(states: [StateSent], moves: [Move], observed: Observed, lost: Set<String> = []) {
         self.states = states
         self.moves = moves
-        applied = states.map { observed.applied($0) }
+        applied = states.map { lost.contains($0.eventID) ? .max : observed.applied($0) }
         isIgnored = states.map { ["ignored", "stale"].contains(observed.results[$0.eventID]?.outcome) }
     }
 
@@ -66,17 +69,19 @@ struct History {
     var connected: Set<String> { Set(moves.map(\.device)) }
 
     func mayBeLive(_ device: String, from: UInt64, to: UInt64) -> Bool {
-        spans(of: device).contains { span in
-            guard let until = span.liveUntilNanos else { return false }
-            return span.fromNanos <= to && until >= from
-        }
+        to >= lostFromNanos && connected.contains(device)
+            || spans(of: device).contains { span in
+                guard let until = span.liveUntilNanos else { return false }
+                return span.fromNanos <= to && until >= from
+            }
     }
 
     func isLive(_ device: String, from: UInt64, to: UInt64) -> Bool {
-        spans(of: device).contains { span in
-            guard let until = span.liveUntilNanos else { return false }
-            return span.fromNanos < from && until > to
-        }
+        to < lostFromNanos
+            && spans(of: device).contains { span in
+                guard let until = span.liveUntilNanos else { return false }
+                return span.fromNanos < from && until > to
+            }
     }
 
     func mayHaveOpen(_ conversation: String, from: UInt64, to: UInt64) -> Bool {

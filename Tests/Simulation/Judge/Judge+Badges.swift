@@ -26,6 +26,7 @@ extension Judge {
         var base: (value: Int64, ms: Int64) = (0, .min)
         for state in history.states {
             guard case .report(let value, let ms) = state.kind, ms > base.ms else { continue }
+            if lostStates.contains(state.eventID) { return nil }
             base = (value, ms)
         }
         // Which message came before the report is a matter of clocks.
@@ -36,10 +37,8 @@ extension Judge {
             guard counted.greatest > 0 else { continue }
             let goneMs = goneMs(event, uid, history)
             if event.sentMs > base.ms {
-                if goneMs == nil {
-                    least += counted.least
-                    greatest += counted.greatest
-                }
+                if goneMs == nil { least += counted.least }
+                if goneMs == nil || mayBeBack(event, uid, history) { greatest += counted.greatest }
             } else if let goneMs, goneMs > base.ms {
                 takenLeast += counted.least
                 takenGreatest += counted.greatest
@@ -52,6 +51,7 @@ extension Judge {
     /// How often the message counts: 0 or 1.
     private func counted(_ event: Sent, _ uid: String) -> (least: Int64, greatest: Int64) {
         guard event.kind == .message else { return (0, 0) }
+        if allowance.lostEvents.contains(event.eventID) { return (0, 1) }
         let own = (outcomes[event.eventID] ?? []).filter { $0.uid == uid && $0.isFinal }
         // An earlier try may have counted it before the event expired as a whole.
         guard let last = own.map(\.atNanos).max() else { return (0, mayRepeat ? 1 : 0) }
@@ -64,7 +64,15 @@ extension Judge {
         // It may have expired before it was counted, or been read.
         let isOpen = own.contains { ["expired", "already_read", "revoked"].contains($0.reason) }
         if own.contains(where: { $0.device.isEmpty && $0.reason == "expired" }), !mayRepeat { return (0, 0) }
-        return (isOpen ? 0 : 1, 1)
+        return (isOpen || mayHaveLost(event, uid) ? 0 : 1, 1)
+    }
+
+    /// What took it off may be lost.
+    private func mayBeBack(_ event: Sent, _ uid: String, _ history: History) -> Bool {
+        if let revoke = revokes["\(event.app) \(event.messageID)"] {
+            return allowance.lostEvents.contains(revoke.eventID) || mayHaveLost(revoke, uid)
+        }
+        return mayHaveLost(event, uid) && !lostStates.isEmpty
     }
 
     /// The time of the first read or revoke that took it off.

@@ -6,6 +6,8 @@ extension Judge {
             found("results only of recipients", "\(event.eventID) has an outcome of \(outcome.uid)", event.messageID)
         }
         let whole = all.filter { $0.uid.isEmpty && $0.isFinal }
+        // Partly read, or not at all.
+        if allowance.lostEvents.contains(event.eventID) { return }
         if event.recipients.isEmpty { return checkNobody(whole, event) }
         if let outcome = whole.first {
             guard event.isToGroup, outcome.reason == "expired",

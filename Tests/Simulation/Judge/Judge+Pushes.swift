@@ -28,7 +28,9 @@ extension Judge {
             let message = event.messageID
             let before = push.atNanos > slackNanos ? push.atNanos - slackNanos : 0
             if let revoke = revokes["\(push.app) \(message)"],
-                (outcomes[revoke.eventID] ?? []).contains(where: { $0.uid == uid && $0.isFinal && $0.atNanos < before })
+                (outcomes[revoke.eventID] ?? []).contains(where: { $0.uid == uid && $0.isFinal && $0.atNanos < before }
+                ),
+                !mayHaveLost(revoke, uid)
             {
                 found("no push after its revoke", "\(message) left for \(uid) after \(revoke.messageID) ended", message)
             }

@@ -4,12 +4,15 @@ struct Judge {
     let states: [StateSent]
     let apps: [AppSettings]
     let observed: Observed
+    let allowance: Allowance
+    /// Changes of user state that Redis may have lost.
+    let lostStates: Set<String>
     /// Faults of the run that may repeat a record or a push.
-    var mayRepeat = false
+    var mayRepeat: Bool
     /// Faults of the run that may put pushes of a conversation out of order.
-    var mayReorder = false
+    var mayReorder: Bool
     /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.
-    var slackNanos: UInt64 = 1_500_000_000
+    var slackNanos: UInt64
     /// The wall clock of the world, and how far that of a worker may be from it.
     var clock = Steps.Clock(originMs: 0, slackMs: 50)
     private(set) var violations: [Violation] = []
@@ -30,7 +33,10 @@ struct Judge {
     let revokes: [String: Sent]
     private static let mostViolations = 20
 
-    init(_ traffic: Sources, observed: Observed) {
+    init(_ traffic: Sources, observed: Observed, allowance: Allowance = Allowance()) {
+        self.allowance = allowance
+        (mayRepeat, mayReorder, slackNanos) = (allowance.mayRepeat, allowance.mayReorder, allowance.slackNanos)
+        lostStates = Self.lostStates(traffic.states, observed, allowance.losses)
         sent = traffic.sent
         states = traffic.states
         apps = traffic.apps
@@ -46,8 +52,12 @@ struct Judge {
         let moves = Dictionary(grouping: traffic.moves) { "\($0.app) \($0.uid)" }
         var histories: [String: History] = [:]
         for (key, states) in Dictionary(grouping: states, by: { "\($0.app) \($0.uid)" }) {
-            histories[key] = History(states: states, moves: moves[key] ?? [], observed: observed)
-            histories[key]?.movesEndNanos = traffic.movesEndNanos
+            var history = History(states: states, moves: moves[key] ?? [], observed: observed, lost: lostStates)
+            history.movesEndNanos = traffic.movesEndNanos
+            if let first = states.first {
+                history.lostFromNanos = Self.firstLoss(of: first.app, first.uid, allowance.losses)
+            }
+            histories[key] = history
         }
         self.histories = histories
         var levels: [String: Int] = [:]
@@ -127,7 +137,7 @@ struct Judge {
         }
         return Set(
             newest.filter { _, bind in
-                observed.applied(bind) < event.atNanos
+                observed.applied(bind) < event.atNanos && !lostStates.contains(bind.eventID)
                     && lastBind(of: bind.token ?? "", at: .max)?.eventID == bind.eventID
             }.keys)
     }

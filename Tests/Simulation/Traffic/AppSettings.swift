@@ -49,7 +49,7 @@ public struct AppSettings: Sendable {
             topic: com.example.\(id)
             environment: production
             endpoint: \(APNsSeat.endpoint)
-            ca_file: /etc/ssl/certs/ca-certificates.crt
+            ca_file: \(key.authorityPath)
             credentials: {key_file: \(key.path), key_id: \(SimulatedKey.keyID), team_id: \(SimulatedKey.teamID)}
             profile: \(profile)
             strategy: \(strategy)

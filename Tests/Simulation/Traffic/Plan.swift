@@ -1,4 +1,5 @@
 import EventLoop
+public import Worker
 
 /// What the seed decides before anything runs: the sizes of the world and its settings.
 public struct Plan: Sendable {
@@ -16,6 +17,27 @@ public struct Plan: Sendable {
     public var windowRecords = 20_000
     public var faults: [FaultKind] = []
     public var faultCount = 0
+    public var redis = Redis.single
+    public var groupMarks = Configuration.GroupMarks.each
+    public var group = Group.eager
+    public var shardsPerWorker = 1
+
+    /// How Redis is set up.
+    public enum Redis: Equatable, Sendable {
+        case single
+        /// A master with two replicas, and three Sentinels.
+        case sentinel
+        /// Masters with a replica each.
+        case cluster(masters: Int)
+    }
+
+    /// How the members of the Kafka group share the partitions.
+    public enum Group: String, CaseIterable, Sendable {
+        case eager
+        case cooperative
+        /// With a `group.instance.id`.
+        case named
+    }
 
     /// A part of the traffic that a smaller world can do without.
     public enum Kind: String, CaseIterable, Sendable {
@@ -74,12 +96,26 @@ public struct Plan: Sendable {
         }
         self.faults = chosen
         faultCount = chosen.isEmpty ? 0 : Int(random.next(in: 1...4))
+        redis = Self.drawRedis(for: chosen, &random)
+        groupMarks = Configuration.GroupMarks.allCases.randomElement(using: &random) ?? .each
+        group = Group.allCases.randomElement(using: &random) ?? .eager
+        shardsPerWorker = random.next(in: 0...2) == 0 ? 2 : 1
+    }
+
+    /// A single server has no failover, and only a cluster has slots to move.
+    private static func drawRedis(for faults: [FaultKind], _ random: inout SmallRandom) -> Redis {
+        let cluster = Redis.cluster(masters: Int(random.next(in: 1...4)))
+        let draw = random.next(in: 0...3)
+        if faults.contains(.redisSlots) { return cluster }
+        if faults.contains(.redisFailover) { return draw < 2 ? .sentinel : cluster }
+        return draw == 0 ? .sentinel : draw == 1 ? cluster : .single
     }
 
     public var text: String {
         "seed \(seed): \(workers) workers, \(partitions) partitions, apps \(apps.map(\.text).joined(separator: "; ")), "
             + "\(usersPerApp) users each, up to \(devicesMax) devices, \(messages) messages in "
             + "\(trafficNanos / 1_000_000_000) s, with \(kinds.map(\.rawValue).sorted().joined(separator: " ")); "
+            + "\(shardsPerWorker) shards each, \(group.rawValue) group, Redis: \(redis), marks \(groupMarks.rawValue); "
             + "\(faultCount) faults of: \(faults.map(\.rawValue).joined(separator: " "))"
     }
 }
@@ -116,4 +152,38 @@ public enum FaultKind: String, CaseIterable, Sendable {
     case apnsGoAway
     /// A wall clock is off by less than a minute.
     case clock
+    /// Brokers of Kafka are away.
+    case kafkaBrokers
+    /// The group's coordinator forgets its members, or calls to it are lost.
+    case kafkaGroup
+    /// Writes to Kafka or their answers are lost.
+    case kafkaWrites
+    /// A topic takes no records.
+    case kafkaRefusal
+    /// Kafka is slow.
+    case kafkaSlowness
+    /// A producer fails for good.
+    case kafkaProducer
+    /// Kafka drops the oldest events, read or not.
+    case kafkaRetention
+    /// The topic of events is deleted and made again.
+    case kafkaRecreation
+    /// A Redis server ends and starts again with the same data.
+    case redisRestart
+    /// A Redis server ends and starts again with older data.
+    case redisOlderData
+    /// A replica of Redis becomes the master. The newest writes may be lost.
+    case redisFailover
+    /// Redis has no memory left.
+    case redisFull
+    /// Redis refuses commands: it loads its data, a script runs for long, it cannot save or has no replica.
+    case redisRefusal
+    /// Redis is slow.
+    case redisSlowness
+    /// Slots of a Redis Cluster move to other nodes.
+    case redisSlots
+    /// The configuration changes, and the workers read it again.
+    case reload
+    /// A wall clock jumps by more than five minutes.
+    case clockJump
 }

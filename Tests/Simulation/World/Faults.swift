@@ -8,11 +8,15 @@ import Simulator
 final class Faults {
     private unowned let world: World
     private let system: SimulatedSystem
+    private let kafka: KafkaFaults
+    private let redis: RedisFaults
     private static let second: UInt64 = 1_000_000_000
 
     init(_ world: World) {
         self.world = world
         system = world.system
+        kafka = KafkaFaults(world)
+        redis = RedisFaults(world)
     }
 
     /// Plans the faults; each strikes in the time of the traffic.
@@ -20,9 +24,9 @@ final class Faults {
         for _ in 0..<world.plan.faultCount {
             guard let kind = world.plan.faults.isEmpty ? nil : world.plan.faults[system.choice(world.plan.faults.count)]
             else { return }
-            world.mayRepeat = world.mayRepeat || kind.mayRepeat
-            world.mayReorder = world.mayReorder || kind.mayReorder
-            world.mayDelay = world.mayDelay || kind.mayDelay
+            world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
+            world.allowance.mayReorder = world.allowance.mayReorder || kind.mayReorder
+            if kind.mayDelay { world.allowance.slackNanos = 150 * Self.second }
             system.after(nanos: system.number(2 * Self.second...4 * Self.second + world.plan.trafficNanos)) { [self] in
                 strike(kind)
             }
@@ -32,9 +36,11 @@ final class Faults {
     /// All servers answer and all links carry again.
     func heal() {
         world.apns.set(Scenario())
+        kafka.heal()
+        redis.heal()
         for worker in world.workers {
             worker.process.setWall(aheadMs: 0)
-            for address in [RedisSeat.address, APNsSeat.address] {
+            for address in world.redis.addresses + [APNsSeat.address] {
                 let path = system.network.path(from: worker.process.host, to: address)
                 path.heldUntilNanos = 0
                 path.refusesUntilNanos = 0
@@ -48,15 +54,39 @@ final class Faults {
         case .pause: pause()
         case .restart: restart()
         case .join: join()
-        case .redisLink: link(RedisSeat.address, "Redis")
+        case .redisLink: link(someRedis, "Redis")
         case .apnsLink: link(APNsSeat.address, "APNs")
         case .apnsAnswers: answers()
         case .apnsGoAway:
             world.story.tell("fault: APNs sends GOAWAY")
             world.apns.goAway()
         case .clock: clock()
+        case .kafkaBrokers: kafka.brokers()
+        case .kafkaGroup: kafka.group()
+        case .kafkaWrites: kafka.writes()
+        case .kafkaRefusal: kafka.refusal()
+        case .kafkaSlowness: kafka.slowness()
+        case .kafkaProducer: if let worker = someWorker() { kafka.failProducer(of: worker.kafka, worker.name) }
+        case .kafkaRetention: kafka.retain()
+        case .kafkaRecreation: kafka.recreate()
+        case .redisRestart: redis.restart()
+        case .redisOlderData: redis.olderData()
+        case .redisFailover: redis.failOver()
+        case .redisFull: redis.fill()
+        case .redisRefusal: redis.refuse()
+        case .redisSlowness: redis.slow()
+        case .redisSlots: redis.moveSlots()
+        case .reload: world.reload()
+        case .clockJump: clockJump()
         }
     }
+
+    /// Writes that Redis has lost so far.
+    var losses: [Loss] { redis.losses }
+    /// Events that Kafka has dropped, perhaps before a worker read them.
+    var lostEvents: Set<String> { kafka.lostEvents }
+
+    private var someRedis: String { world.redis.addresses[system.choice(world.redis.addresses.count)] }
 
     private func someWorker() -> WorkerSeat? {
         let running = world.running
@@ -102,6 +132,16 @@ final class Faults {
         worker.process.setWall(aheadMs: ahead)
     }
 
+    /// It jumps by 6 to 60 minutes, and back.
+    private func clockJump() {
+        guard let worker = someWorker() else { return }
+        let ms = Int64(system.number(360_000...3_600_000)) * (system.choice(2) == 0 ? 1 : -1)
+        let nanos = system.number(Self.second...60 * Self.second)
+        world.story.tell("fault: the clock of \(worker.name) jumps by \(ms) ms for \(nanos / 1_000_000) ms")
+        worker.process.setWall(aheadMs: ms)
+        system.after(nanos: nanos) { worker.process.setWall(aheadMs: 0) }
+    }
+
     // MARK: Links
 
     private func link(_ address: String, _ server: String) {
@@ -145,31 +185,5 @@ final class Faults {
             "fault: APNs answers \(name) to \(Int((match.share ?? 1) * 100)) of 100 for \(nanos / 1_000_000) ms")
         world.apns.set(Scenario(rules: [ScenarioRule(match, action)], seed: system.random.next()))
         system.after(nanos: nanos) { [weak world] in world?.apns.set(Scenario()) }
-    }
-}
-
-extension FaultKind {
-    /// A record may be written twice after it, and a push sent twice whose answer was lost.
-    var mayRepeat: Bool {
-        switch self {
-        case .crash, .pause, .restart, .join, .redisLink, .apnsLink: true
-        case .apnsAnswers, .apnsGoAway, .clock: false
-        }
-    }
-
-    /// Answers and requests may lie for long.
-    var mayDelay: Bool {
-        switch self {
-        case .pause, .redisLink, .apnsLink: true
-        case .crash, .restart, .join, .apnsAnswers, .apnsGoAway, .clock: false
-        }
-    }
-
-    /// Pushes that APNs did not accept, or whose work went to another worker, may come after later ones.
-    var mayReorder: Bool {
-        switch self {
-        case .crash, .pause, .restart, .join, .redisLink, .apnsLink, .apnsAnswers, .apnsGoAway: true
-        case .clock: false
-        }
     }
 }

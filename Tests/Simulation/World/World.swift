@@ -11,16 +11,19 @@ public final class World {
     let plan: Plan
     let system: SimulatedSystem
     public let story: Story
-    let redis: RedisSeat
+    let redis: RedisFleet
     let kafka: KafkaModel
     let apns: APNsSeat
     private(set) var workers: [WorkerSeat] = []
     private(set) var traffic: Traffic
     private let settings: WorldSettings
-    private let configuration: Configuration
+    private var configuration: Configuration
     private var observer: Observer
     private var gateways: Gateways?
     private var workerNumber = 0
+    /// Of workers with a `group.instance.id`: one that starts in place of another has its number.
+    private var instances: [String: Int] = [:]
+    private var faults: Faults?
     private var stranded: [Violation] = []
     private var commits = CommitJudge()
     private var bounds: BoundsJudge
@@ -28,9 +31,7 @@ public final class World {
     private var hasKafkaRun = false
     private var looks = 0
     /// What the faults of this run allow.
-    var mayRepeat = false
-    var mayReorder = false
-    var mayDelay = false
+    var allowance = Allowance()
     static let group = "carillon"
     private static let second: UInt64 = 1_000_000_000
 
@@ -41,10 +42,18 @@ public final class World {
         self.system = system
         let story = Story(keeps: keepsLog, message: message) { system.nowNanos }
         self.story = story
-        configuration = try settings.configuration(plan)
-        redis = RedisSeat(system, seed: plan.seed)
+        redis = RedisFleet(system, plan.redis, seed: plan.seed)
+        var configuration = try settings.configuration(plan)
+        configuration.redis.topology = try redis.topology()
+        configuration.redis.groupMarks = plan.groupMarks
+        configuration.shards = plan.shardsPerWorker
+        if plan.group == .cooperative {
+            configuration.kafka.options["partition.assignment.strategy"] = "cooperative-sticky"
+        }
+        self.configuration = configuration
         var model = KafkaModelSettings()
         model.wallOriginMs = system.originMs
+        model.brokers = 3
         let kafka = KafkaModel(model, nowNanos: { system.nowNanos }, random: { system.random.next() })
         self.kafka = kafka
         kafka.log = { story.tell("Kafka: \($0)") }
@@ -74,7 +83,7 @@ public final class World {
         story.tell(plan.text)
         // A delivery without an ack becomes a push later than newer messages.
         // A burst, a hold, and work that an app's share parks come later too.
-        mayReorder = !plan.kinds.isDisjoint(with: [.presence, .bursts, .desktops, .crowds])
+        allowance.mayReorder = !plan.kinds.isDisjoint(with: [.presence, .bursts, .desktops, .crowds])
         for _ in 0..<plan.workers { try startWorker() }
         traffic.begin()
         for group in traffic.groups {
@@ -88,6 +97,7 @@ public final class World {
         }
         watch()
         let faults = Faults(self)
+        self.faults = faults
         faults.begin()
         system.run(nanos: 5 * Self.second + plan.trafficNanos)
         faults.heal()
@@ -110,11 +120,29 @@ public final class World {
         // The world has one thread.
         nonisolated(unsafe) let story = story
         let log = Log(level: .debug) { line in story.tell("\(name) says: \(WorkerSeat.text(line))") }
+        var configuration = configuration
+        if plan.group == .named {
+            let taken = Set(workers.filter { !$0.process.isDead }.compactMap { instances[$0.name] })
+            let number = (1...).first { !taken.contains($0) } ?? 0
+            instances[name] = number
+            configuration.kafka.options["group.instance.id"] = "instance-\(number)"
+        }
         let worker = try WorkerSeat(
             process, system: system, configuration: configuration,
             kafka: ModelHost(process, kafka, system: system), log: log)
         workers.append(worker)
         story.tell("\(name) starts")
+    }
+
+    /// The configuration changes; running workers learn it within seconds.
+    func reload() {
+        story.tell("fault: the configuration is read again: \(Reload(system: system).change(&configuration))")
+        for worker in workers where !worker.process.isDead && !worker.isLeaving {
+            system.after(nanos: system.number(0...2 * Self.second)) { [weak self] in
+                guard let self else { return }
+                worker.apply(configuration)
+            }
+        }
     }
 
     /// Workers that run.
@@ -153,7 +181,9 @@ public final class World {
             for partition in 0..<Int(plan.partitions) {
                 let end = kafka.range(topic, partition).upperBound
                 let committed = kafka.committed(Self.group, topic, partition)?.offset ?? 0
-                if committed < end { open.append("\(topic) \(partition) is committed to \(committed) of \(end)") }
+                // What the topic has dropped is read by nobody.
+                guard !kafka.range(topic, partition).isEmpty else { continue }
+                if committed != end { open.append("\(topic) \(partition) is committed to \(committed) of \(end)") }
             }
         }
         return open
@@ -179,9 +209,12 @@ public final class World {
 
     private func didCommit(_ topic: String, _ partition: Int32, _ offset: Int64) {
         guard topic == "im.events" || topic == "im.user-state" else { return }
+        // Of a topic that is no more.
+        guard offset <= kafka.range(topic, Int(partition)).upperBound else { return }
         observer.read(kafka, system.nowNanos)
         commits.didCommit(
-            topic, partition, offset, sent: traffic.sent, states: traffic.states, observer.observed)
+            topic, partition, offset, sent: traffic.sent, states: traffic.states, observer.observed,
+            lost: faults?.lostEvents ?? [])
     }
 
     private func finish() -> [Violation] {
@@ -189,11 +222,12 @@ public final class World {
         let sources = Judge.Sources(
             sent: traffic.sent, states: traffic.states, apps: plan.apps, groups: traffic.groups,
             moves: gateways?.moves ?? [], movesEndNanos: gateways?.endNanos ?? .max)
-        var judge = Judge(sources, observed: observer.observed)
-        judge.clock = Steps.Clock(originMs: system.originMs, slackMs: plan.faults.contains(.clock) ? 45_000 : 50)
-        judge.mayRepeat = mayRepeat
-        judge.mayReorder = mayReorder
-        if mayDelay { judge.slackNanos = 150 * Self.second }
+        allowance.losses = faults?.losses ?? []
+        allowance.lostEvents = faults?.lostEvents ?? []
+        var judge = Judge(sources, observed: observer.observed, allowance: allowance)
+        let slackMs: Int64 =
+            plan.faults.contains(.clockJump) ? 3_600_000 : plan.faults.contains(.clock) ? 45_000 : 50
+        judge.clock = Steps.Clock(originMs: system.originMs, slackMs: slackMs)
         let violations = stranded + commits.violations.prefix(5) + bounds.violations + judge.run()
         for violation in violations {
             story.tell("VIOLATION of “\(violation.rule)”: \(violation.text)", about: [violation.message])

@@ -1,12 +1,12 @@
-import EventLoop
+package import EventLoop
 import Glibc
-import Kafka
+package import Kafka
 import Synchronization
 import Telemetry
 
 /// Reads a part of the user-state topic once more, and hands it to its loop in batches. The next batch is read once the loop
 /// has called `goOn`, so that memory is bounded.
-protocol StateReplay: AnyObject {
+package protocol StateReplay: AnyObject {
     /// Begins to read from these places to the end that each partition has then.
     func start(from starts: [Int32: KafkaTopicReader.Start])
     /// The last batch is applied.
@@ -16,13 +16,13 @@ protocol StateReplay: AnyObject {
 }
 
 /// Makes the replays of a shard.
-protocol StateReplaySource {
+package protocol StateReplaySource {
     /// - Parameter handler: called on the loop.
     func makeReplay(_ loop: Loop, _ handler: @escaping @Sendable (StateReplayStep) -> Void) -> any StateReplay
 }
 
 /// A step of a replay, for the loop.
-enum StateReplayStep: Sendable {
+package enum StateReplayStep: Sendable {
     /// In their order within a partition.
     case records([StateReplayRecord])
     /// Every record was delivered. `partitionCount` is the topic's number of partitions.
@@ -30,10 +30,15 @@ enum StateReplayStep: Sendable {
     case failed(String)
 }
 
-struct StateReplayRecord: Sendable {
+package struct StateReplayRecord: Sendable {
     let value: [UInt8]
     /// Kafka's timestamp, Unix ms; 0 if there is none.
     let kafkaMs: Int64
+
+    package init(value: [UInt8], kafkaMs: Int64) {
+        self.value = value
+        self.kafkaMs = kafkaMs
+    }
 }
 
 /// Reads the topic from a cluster.

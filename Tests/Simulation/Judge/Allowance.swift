@@ -1,0 +1,22 @@
+/// What the contract allows because of the faults of a run.
+struct Allowance {
+    /// A record may be written twice, and a push sent twice.
+    var mayRepeat = false
+    /// Pushes of a conversation may be out of order.
+    var mayReorder = false
+    /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.
+    var slackNanos: UInt64 = 1_500_000_000
+    /// Writes that Redis has lost.
+    var losses: [Loss] = []
+    /// Events that Kafka has dropped, perhaps before a worker read them.
+    var lostEvents: Set<String> = []
+}
+
+/// Writes that Redis had answered, and lost.
+struct Loss {
+    /// When the oldest of them can have been made.
+    var fromNanos: UInt64
+    var toNanos: UInt64
+    /// Whose keys: `app:uid`, `app:msg` or `app:token`.
+    var tags: Set<String>
+}

@@ -1,0 +1,31 @@
+/// What Redis and Kafka have lost, and what is uncertain because of it.
+extension Judge {
+    /// Changes of user state that Redis may have lost. The worker applies them again, at a time that nobody sees.
+    static func lostStates(_ states: [StateSent], _ observed: Observed, _ losses: [Loss]) -> Set<String> {
+        guard !losses.isEmpty else { return [] }
+        let lost = states.filter { state in
+            losses.contains { loss in
+                let isNamed =
+                    loss.tags.contains("\(state.app):\(state.uid)")
+                    || state.token.map { loss.tags.contains("\(state.app):\($0)") } ?? false
+                return isNamed && state.atNanos <= loss.toNanos && observed.applied(state) >= loss.fromNanos
+            }
+        }
+        return Set(lost.map(\.eventID))
+    }
+
+    /// Whether what the worker wrote about the event and the user may be lost.
+    func mayHaveLost(_ event: Sent, _ uid: String) -> Bool {
+        guard !allowance.losses.isEmpty else { return false }
+        let last = (outcomes[event.eventID] ?? []).last { $0.uid == uid }?.atNanos ?? .max
+        return allowance.losses.contains { loss in
+            (loss.tags.contains("\(event.app):\(uid)") || loss.tags.contains("\(event.app):\(event.messageID)"))
+                && event.atNanos <= loss.toNanos && last >= loss.fromNanos
+        }
+    }
+
+    /// The first loss of a key of the user, such as its presence.
+    static func firstLoss(of app: String, _ uid: String, _ losses: [Loss]) -> UInt64 {
+        losses.filter { $0.tags.contains("\(app):\(uid)") }.map(\.fromNanos).min() ?? .max
+    }
+}

@@ -1,0 +1,36 @@
+/// What the contract allows after each kind of fault.
+extension FaultKind {
+    /// A record may be written twice after it, and a push sent twice whose answer was lost.
+    var mayRepeat: Bool {
+        switch self {
+        case .crash, .pause, .restart, .join, .redisLink, .apnsLink: true
+        case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
+        case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
+        case .apnsAnswers, .apnsGoAway, .clock, .clockJump, .reload, .redisSlots: false
+        case .kafkaRefusal, .kafkaRetention, .kafkaRecreation: false
+        }
+    }
+
+    /// Answers and requests may lie for long.
+    var mayDelay: Bool {
+        switch self {
+        case .pause, .redisLink, .apnsLink: true
+        case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
+        // A cut-off master answers with what it knows. A revoke that Redis does not take is known to nobody.
+        case .redisFailover, .redisSlowness, .redisFull, .redisRefusal: true
+        case .crash, .restart, .join, .apnsAnswers, .apnsGoAway, .clock, .clockJump, .reload: false
+        case .kafkaRefusal, .kafkaRetention, .kafkaRecreation: false
+        case .redisRestart, .redisOlderData, .redisSlots: false
+        }
+    }
+
+    /// Pushes that APNs did not accept, or whose work went to another worker, may come after later ones.
+    var mayReorder: Bool {
+        switch self {
+        case .crash, .pause, .restart, .join, .redisLink, .apnsLink, .apnsAnswers, .apnsGoAway: true
+        case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
+        case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
+        case .clock, .clockJump, .reload, .redisSlots, .kafkaRefusal, .kafkaRetention, .kafkaRecreation: false
+        }
+    }
+}

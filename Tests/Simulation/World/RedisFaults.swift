@@ -1,0 +1,243 @@
+import RedisModel
+import SimulatedFleet
+import SimulatedSystem
+
+/// What goes wrong at Redis.
+final class RedisFaults {
+    private let redis: RedisFleet
+    private let system: SimulatedSystem
+    private let story: Story
+    /// What makes things right again, by its number.
+    private var repairs: [Int: () -> Void] = [:]
+    private var repairNumber = 0
+    /// Masters with their replicas whose servers change.
+    private var changing: Set<ObjectIdentifier> = []
+    /// Writes that Redis has answered and lost.
+    private(set) var losses: [Loss] = []
+    private static let second: UInt64 = 1_000_000_000
+
+    init(_ world: World) {
+        redis = world.redis
+        system = world.system
+        story = world.story
+    }
+
+    // MARK: Time
+
+    private func later(_ nanos: ClosedRange<UInt64>, _ body: @escaping () -> Void) {
+        let number = repairNumber
+        repairNumber += 1
+        repairs[number] = body
+        system.after(nanos: system.number(nanos)) { [weak self] in self?.repairs.removeValue(forKey: number)?() }
+    }
+
+    /// What was to happen later happens now.
+    func heal() {
+        while let number = repairs.keys.min() { repairs.removeValue(forKey: number)?() }
+    }
+
+    private func tell(_ text: String) { story.tell("fault: \(text)") }
+
+    // MARK: Servers
+
+    private func someGroup(_ condition: (ReplicationModel) -> Bool = { _ in true }) -> ReplicationModel? {
+        let free = redis.groups.filter { !changing.contains(ObjectIdentifier($0)) && condition($0) }
+        return free.isEmpty ? nil : free[system.choice(free.count)]
+    }
+
+    private func name(_ server: Server) -> String { "Redis \(server.options.port)" }
+
+    private func begin(_ group: ReplicationModel) { changing.insert(ObjectIdentifier(group)) }
+
+    private func end(_ group: ReplicationModel) { changing.remove(ObjectIdentifier(group)) }
+
+    private func note(lost keys: [String], since nanos: UInt64) {
+        let tags = Set(keys.compactMap { $0.split(separator: "{").dropFirst().first?.split(separator: "}").first })
+        guard !tags.isEmpty else { return }
+        losses.append(Loss(fromNanos: nanos, toNanos: system.nowNanos, tags: Set(tags.map(String.init))))
+        story.tell("Redis has lost writes of \(tags.sorted().joined(separator: ", "))")
+    }
+
+    // MARK: Restarts
+
+    func restart() {
+        guard let group = someGroup() else { return }
+        tell("\(name(group.master)) ends")
+        begin(group)
+        redis.seat(of: group.master)?.close()
+        later(Self.second / 10...20 * Self.second) { [self] in start(group, with: group.master.snapshot) }
+    }
+
+    private func start(_ group: ReplicationModel, with data: Snapshot) {
+        let server = group.master
+        group.restartMaster(with: data)
+        redis.seat(of: server)?.listen()
+        story.tell("\(name(server)) starts with \(data.keyCount) keys")
+        end(group)
+        guard system.choice(2) == 0 else { return }
+        server.troubles.isLoading = true
+        later(1...3 * Self.second) { server.troubles.isLoading = false }
+    }
+
+    /// The data of a master is saved, and some time later it ends and starts with what was saved.
+    func olderData() {
+        guard let group = someGroup() else { return }
+        let (server, saved, savedNanos) = (group.master, group.master.snapshot, system.nowNanos)
+        story.tell("\(name(server)) saves its data")
+        begin(group)
+        later(Self.second...20 * Self.second) { [self] in
+            tell("\(name(server)) ends, and will start with the saved data")
+            redis.seat(of: server)?.close()
+            note(lost: server.snapshot.keys(notAsIn: saved), since: savedNanos)
+            later(Self.second / 10...10 * Self.second) { [self] in start(group, with: saved) }
+        }
+    }
+
+    // MARK: Failovers
+
+    func failOver() {
+        guard let group = someGroup({ !$0.replicas.isEmpty }) else { return }
+        let replica = group.replicas[system.choice(group.replicas.count)]
+        begin(group)
+        let kind = system.choice(3)
+        if kind == 0 { return plannedFailover(of: group, to: replica) }
+        group.catchUp()
+        redis.lagging.insert(ObjectIdentifier(group))
+        let sinceNanos = system.nowNanos
+        later(1...Self.second) { [self] in
+            if kind == 1 { death(of: group, replica, sinceNanos) } else { split(of: group, replica, sinceNanos) }
+        }
+    }
+
+    /// As by CLUSTER FAILOVER or SENTINEL FAILOVER with a replica that has all.
+    private func plannedFailover(of group: ReplicationModel, to replica: Server) {
+        let old = group.master
+        tell("\(name(replica)) takes over from \(name(old)) as planned")
+        group.catchUp()
+        promote(replica, in: group, oldMasterFollows: true)
+        if system.choice(2) == 0 { redis.seat(of: old)?.server.disconnectAll() }
+        end(group)
+    }
+
+    /// The master's process ends. What its replica has not received is lost.
+    private func death(of group: ReplicationModel, _ replica: Server, _ sinceNanos: UInt64) {
+        let old = group.master
+        tell("\(name(old)) ends for good")
+        redis.seat(of: old)?.close()
+        later(Self.second...10 * Self.second) { [self] in
+            promote(replica, in: group, oldMasterFollows: false)
+            note(lost: old.snapshot.keys(notAsIn: replica.snapshot), since: sinceNanos)
+            later(Self.second...20 * Self.second) { [self] in
+                old.restart()
+                comeBack(old, to: group)
+                redis.seat(of: old)?.listen()
+            }
+        }
+    }
+
+    /// The master is cut off from its replicas, and goes on for its clients.
+    private func split(of group: ReplicationModel, _ replica: Server, _ sinceNanos: UInt64) {
+        let old = group.master
+        tell("\(name(old)) is cut off, and still answers")
+        let atSplit = old.snapshot
+        promote(replica, in: group, oldMasterFollows: false)
+        note(lost: atSplit.keys(notAsIn: replica.snapshot), since: sinceNanos)
+        later(Self.second / 2...8 * Self.second) { [self] in
+            note(lost: old.snapshot.keys(notAsIn: atSplit), since: sinceNanos)
+            comeBack(old, to: group)
+            if system.choice(2) == 0 { old.disconnectAll() }
+        }
+    }
+
+    private func promote(_ replica: Server, in group: ReplicationModel, oldMasterFollows: Bool) {
+        redis.lagging.remove(ObjectIdentifier(group))
+        if let cluster = redis.cluster {
+            let others = cluster.nodes.filter { $0 !== group.master }
+            cluster.failOver(
+                to: replica, oldMasterFollows: oldMasterFollows, knownTo: others.filter { _ in system.choice(2) == 0 })
+            later(1...2 * Self.second) { cluster.spread(to: others) }
+        } else {
+            group.failOver(to: replica, oldMasterFollows: oldMasterFollows)
+            later(1...2 * Self.second) { [redis] in redis.tellSentinels() }
+        }
+        story.tell("\(name(replica)) is the master")
+    }
+
+    private func comeBack(_ server: Server, to group: ReplicationModel) {
+        if let cluster = redis.cluster { cluster.rejoin(server) } else { group.rejoin(server) }
+        story.tell("\(name(server)) is a replica now")
+        end(group)
+    }
+
+    // MARK: Answers
+
+    func fill() {
+        guard let server = someGroup()?.master else { return }
+        tell("\(name(server)) has no memory left")
+        server.setMaxMemory(1)
+        later(Self.second / 10...20 * Self.second) { [self] in
+            server.setMaxMemory(0)
+            story.tell("\(name(server)) has memory again")
+        }
+    }
+
+    func refuse() {
+        guard let server = someGroup()?.master else { return }
+        let troubles: [(String, (Server, Bool) -> Void)] = [
+            ("loads its data", { $0.troubles.isLoading = $1 }),
+            ("runs a long script", { $0.troubles.isBusy = $1 }),
+            ("cannot save its data", { $0.troubles.cannotSave = $1 }),
+            ("has too few replicas", { $0.setMinReplicas($1 ? 9 : 0) }),
+        ]
+        let (trouble, set) = troubles[system.choice(troubles.count)]
+        tell("\(name(server)) \(trouble)")
+        set(server, true)
+        later(Self.second / 10...20 * Self.second) { [self] in
+            set(server, false)
+            story.tell("\(name(server)) is as usual again")
+        }
+    }
+
+    func slow() {
+        guard let seat = someGroup().flatMap({ redis.seat(of: $0.master) }) else { return }
+        let usual = seat.serviceMaxNanos
+        seat.serviceMaxNanos = system.number(10_000_000...3 * Self.second)
+        tell("\(name(seat.server)) is slow, up to \(seat.serviceMaxNanos / 1_000_000) ms")
+        later(Self.second / 10...20 * Self.second) { seat.serviceMaxNanos = usual }
+    }
+
+    // MARK: Slots
+
+    /// Moves some slots that have keys to another master, one key after the other.
+    func moveSlots() {
+        guard let cluster = redis.cluster, let source = someGroup() else { return }
+        begin(source)
+        guard let target = someGroup() else { return end(source) }
+        begin(target)
+        let names = source.master.snapshot.keyNames
+        let count = system.choice(6) + 1
+        let slots = Set(
+            (0..<count).compactMap { _ in
+                names.isEmpty ? nil : ClusterModel.slot(of: names[system.choice(names.count)])
+            }
+        ).sorted()
+        tell("slots \(slots) move from \(name(source.master)) to \(name(target.master))")
+        for slot in slots { cluster.beginMove(of: slot, to: target.master) }
+        move(slots, source, target)
+    }
+
+    private func move(_ slots: [Int], _ source: ReplicationModel, _ target: ReplicationModel) {
+        guard let cluster = redis.cluster else { return }
+        guard let slot = slots.first else {
+            end(source)
+            return end(target)
+        }
+        later(1_000_000...Self.second / 2) { [self] in
+            let left = cluster.moveKeys(of: slot, count: 1 + system.choice(3))
+            if left > 0 { return move(slots, source, target) }
+            cluster.endMove(of: slot, knownTo: cluster.nodes.filter { _ in system.choice(2) == 0 })
+            later(1...2 * Self.second) { cluster.spread() }
+            move(Array(slots.dropFirst()), source, target)
+        }
+    }
+}
