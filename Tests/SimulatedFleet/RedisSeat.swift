@@ -48,11 +48,21 @@ package final class RedisSeat {
         system.network.cut(to: address)
     }
 
-    /// One command of the world's own, such as a gateway's; the reply's bytes.
+    /// One command of the world's own, such as a gateway's, which the server never refuses for its state; the reply's bytes.
     @discardableResult
     package func command(_ words: [String], isAsking: Bool = false) -> [UInt8] {
         let client = server.connect()
-        defer { server.disconnect(client) }
+        let (troubles, memory) = (server.troubles, server.options.maxMemory)
+        let replicas = server.options.minReplicas
+        server.troubles = ServerTroubles()
+        server.setMaxMemory(0)
+        server.setMinReplicas(0)
+        defer {
+            server.disconnect(client)
+            server.troubles = troubles
+            server.setMaxMemory(memory)
+            server.setMinReplicas(replicas)
+        }
         if isAsking {
             _ = server.receive(Array("*1\r\n$6\r\nASKING\r\n".utf8), from: client, nowMs: system.wallMs)
         }

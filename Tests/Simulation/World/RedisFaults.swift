@@ -139,11 +139,10 @@ final class RedisFaults {
     private func split(of group: ReplicationModel, _ replica: Server, _ sinceNanos: UInt64) {
         let old = group.master
         tell("\(name(old)) is cut off, and still answers")
-        let atSplit = old.snapshot
         promote(replica, in: group, oldMasterFollows: false)
-        note(lost: atSplit.keys(notAsIn: replica.snapshot), since: sinceNanos)
         later(Self.second / 2...8 * Self.second) { [self] in
-            note(lost: old.snapshot.keys(notAsIn: atSplit), since: sinceNanos)
+            // Its tail, later writes of its clients, and what they did not see of the new master.
+            note(lost: old.snapshot.keys(notAsIn: group.master.snapshot), since: sinceNanos)
             comeBack(old, to: group)
             if system.choice(2) == 0 { old.disconnectAll() }
         }

@@ -66,7 +66,8 @@ final class NewestBadges {
     func lookAgain() {
         sendOvertaken()
         if followed.isEmpty { return }
-        for (key, accepted) in followed where !isFollowed(accepted) {
+        let left = followed.filter { !isFollowed($0.value) }
+        for (key, accepted) in left.sorted(by: { $0.value.isBefore($1.value) }) {
             followed[key] = nil
             read(accepted)
         }
@@ -74,7 +75,8 @@ final class NewestBadges {
 
     private func sendOvertaken() {
         if overtaken.isEmpty { return }
-        for (key, entry) in overtaken where isClosed || entry.dueNanos <= shard.nowNanos {
+        let due = overtaken.filter { isClosed || $0.value.dueNanos <= shard.nowNanos }
+        for (key, entry) in due.sorted(by: { $0.value.accepted.isBefore($1.value.accepted) }) {
             overtaken[key] = nil
             if isFollowed(entry.accepted) { leaveToFollower(entry.accepted) } else { updates.begin(entry.accepted) }
         }
@@ -173,4 +175,9 @@ struct AcceptedBadge {
 
     /// Its device in `DeviceQueues`.
     var queueKey: UInt64 { DeviceKey.make(app: app.id, uid: uid, device: token.device) }
+
+    /// An order of devices that the same work gives again.
+    func isBefore(_ other: AcceptedBadge) -> Bool {
+        (app.id, uid, token.device) < (other.app.id, other.uid, other.token.device)
+    }
 }
