@@ -16,7 +16,7 @@ struct EarlierNotes: Sendable, Equatable {
         case accepted = 0x61  // a
         /// This device was delivered to by connection, or its end is recorded.
         case addressed = 0x64  // d
-        /// The id of the push before it, and the number in it.
+        /// Of the push before it the id, the number in it, and `f` if it was forced.
         case push = 0x69  // i
         /// The recipient is recorded without a device, for this reason.
         case withoutDevice = 0x6e  // n
@@ -46,7 +46,12 @@ struct EarlierNotes: Sendable, Equatable {
             return
         }
         accepted[last].pushID = id
-        accepted[last].badge = Int64(Substring(text.utf8.dropFirst(PushID.textCount)))
+        var badge = text.utf8.dropFirst(PushID.textCount)
+        if badge.last == UInt8(ascii: "f") {
+            accepted[last].isForced = true
+            badge = badge.dropLast()
+        }
+        accepted[last].badge = Int64(Substring(badge))
     }
 }
 
@@ -57,11 +62,18 @@ public struct EarlierPush: Sendable, Equatable {
     var pushID: PushID?
     /// The number in the push.
     var badge: Int64?
+    var isForced = false
 
-    init(_ device: String, _ pushID: PushID? = nil, badge: Int64? = nil) {
+    init(_ device: String, _ pushID: PushID? = nil, badge: Int64? = nil, isForced: Bool = false) {
         self.device = device
         self.pushID = pushID
         self.badge = badge
+        self.isForced = isForced
+    }
+
+    /// The content of a note that `EarlierNotes.takePush` reads; nil without an id.
+    var note: String? {
+        pushID.map { $0.description + (badge.map(String.init) ?? "") + (isForced ? "f" : "") }
     }
 }
 

@@ -142,7 +142,7 @@ public final class StateStore {
             command.arg(word: "APPEND")
             command.key("c:d", app, uid, subject.kind, suffix: subject.id)
             command.part(note, push.device)
-            if let id = push.pushID { command.part(.push, id.description + (push.badge.map(String.init) ?? "")) }
+            if let note = push.note { command.part(.push, note) }
             command.end()
         }
         try client.command(tag, finishes) { command in

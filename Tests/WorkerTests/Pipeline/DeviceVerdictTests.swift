@@ -98,6 +98,15 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["pad accepted ok", "phone expired expired", "watch online acked"])
     }
 
+    @Test func aForcedPushIsRepeatedAsForcedAlsoOnceItsMessageExpired() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("pad")
+            user.isExpired = true
+            user.decide(resuming: .init(accepted: [EarlierPush("pad", isForced: true)]))
+        }
+        #expect(outcomes == ["pad accepted forced"])
+    }
+
     @Test func aConnectionWithoutTokenIsKnownFromTheMark() async throws {
         let outcomes = try await Played.outcomes { user in
             user.bind("phone")

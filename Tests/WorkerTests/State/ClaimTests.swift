@@ -64,14 +64,15 @@ struct ClaimTests {
 
     // MARK: What a mark says about the records of an earlier try
 
-    @Test func theNoteOfAPushHasItsIdAndItsNumber() async throws {
+    @Test func theNoteOfAPushHasItsIdItsNumberAndWhetherItWasForced() async throws {
         let world = try StateWorld()
         try await world.connect()
         let request = ClaimRequest.message("u", "m", "c", sent: base)
         _ = try await world.claim(request)
         let pushes = [
             EarlierPush("d1", PushID(high: 1, low: .max), badge: 3), EarlierPush("d2", PushID(high: .max, low: 2)),
-            EarlierPush("d3"),
+            EarlierPush("d3"), EarlierPush("d4", PushID(high: 3, low: 4), badge: 0, isForced: true),
+            EarlierPush("d5", PushID(high: 5, low: 6), isForced: true),
         ]
         for push in pushes {
             _ = try await world.ask(

@@ -75,7 +75,8 @@ extension Dispatcher {
         guard job.devices.indices.contains(index), !job.flags.contains(.owesClaim) else { return }
         markClaimed(job)
         let device = job.devices[index]
-        note(.accepted, EarlierPush(device.route.device, device.pushID, badge: device.badge), of: job)
+        let push = EarlierPush(device.route.device, device.pushID, badge: device.badge, isForced: job.isForced)
+        note(.accepted, push, of: job)
     }
 
     /// Whether a device has a token tells a redelivery that the device was addressed. Of a connection without one the mark

@@ -318,7 +318,8 @@ final class Dispatcher {
         if job.event.activity?.action == .end, !pushedBefore(job, candidate).isEmpty { noteActivity(job) }
         for push in pushedBefore(job, candidate) where !(job.parking?.done.containsSame(push.device) ?? false) {
             var record = OutcomeRecord(
-                uid: job.uid, device: push.device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
+                uid: job.uid, device: push.device, verdict: .accepted,
+                reason: push.isForced || job.isForced ? .forced : .ok)
             record.pushID = push.pushID ?? earlierPushID(job, candidate, push.device)
             record.badge = push.badge
             job.flags.insert(.accepted)
