@@ -168,7 +168,8 @@ extension RedisClusterClient {
         if wereServed { handovers &+= 1 }
         let generation = nextGeneration()
         for slot in slots { generations[Int(slot)] = generation }
-        for (before, slots) in left.values {
+        let byAddress = left.values.sorted { $0.node.address.description < $1.node.address.description }
+        for (before, slots) in byAddress {
             for slot in slots { held.fence(slot) }
             before.fence(slots)
         }
@@ -179,7 +180,7 @@ extension RedisClusterClient {
     /// there is one.
     private func dropIdle() {
         guard topology.map != nil, isReady else { return }
-        for node in nodes.values where !node.isInMap && !node.isBusy && topology.asked != node.address { drop(node) }
+        for node in nodesInOrder where !node.isInMap && !node.isBusy && topology.asked != node.address { drop(node) }
     }
 }
 

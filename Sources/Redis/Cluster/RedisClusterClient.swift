@@ -88,9 +88,14 @@ public final class RedisClusterClient {
                     anyClient(), didFail: command.call.tag, fault: RedisFault(.notConnected, "the client was closed"))
             }
         }
-        for node in nodes.values { node.client.close() }
+        for node in nodesInOrder { node.client.close() }
         owners = []
         nodes = [:]
+    }
+
+    /// By address, so that the same work closes links in the same order.
+    var nodesInOrder: [RedisNode] {
+        nodes.values.sorted { $0.address.description < $1.address.description }
     }
 
     /// A master is ready: commands of its slots are accepted.

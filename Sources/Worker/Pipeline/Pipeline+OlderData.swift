@@ -138,7 +138,7 @@ extension Pipeline {
         }
         let losses = dataAge.losses
         shard.log.info("user state is applied again", ["partitions": .int(starts.count)])
-        let partitions = Array(starts.keys)
+        let partitions = starts.keys.sorted()
         // It is called on the loop, and not after `shut`.
         nonisolated(unsafe) let pipeline = self
         let replay = replaySource.makeReplay(shard.loop) { pipeline.take($0, of: losses, partitions) }
@@ -152,7 +152,7 @@ extension Pipeline {
         case .records(let records): applyAgain(records)
         case .ended(let partitionCount):
             replay = nil
-            for (server, loss) in losses {
+            for (server, loss) in losses.sorted(by: { $0.key < $1.key }) {
                 try? shard.store.endReplay(
                     server: server, loss: loss.id, partitions: partitions, total: partitionCount,
                     tag: beatTag(.endReplay, server))
