@@ -6,6 +6,8 @@ struct Allowance {
     var mayReorder = false
     /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.
     var slackNanos: UInt64 = 1_500_000_000
+    /// Redis refused writes for a time: the end of an activity, or a revoke, may be known to nobody.
+    var refusesWrites = false
     /// Writes that Redis has lost.
     var losses: [Loss] = []
     /// Events that Kafka has dropped, perhaps before a worker read them.

@@ -15,12 +15,14 @@ struct History {
     /// Ignored records change nothing.
     let isIgnored: [Bool]
 
-    /// - Parameter lost: changes that Redis may have lost.
-    init(states: [StateSent], moves: [Move], observed: Observed, lost: Set<String> = []) {
+    /// - Parameter unsure: changes that hold at no known time.
+    init(states: [StateSent], moves: [Move], observed: Observed, unsure: Set<String> = []) {
         self.states = states
         self.moves = moves
-        applied = states.map { lost.contains($0.eventID) ? .max : observed.applied($0) }
-        isIgnored = states.map { ["ignored", "stale"].contains(observed.results[$0.eventID]?.outcome) }
+        applied = states.map { unsure.contains($0.eventID) ? .max : observed.applied($0) }
+        isIgnored = states.map {
+            !unsure.contains($0.eventID) && ["ignored", "stale"].contains(observed.results[$0.eventID]?.outcome)
+        }
     }
 
     /// All values that may have held at some moment between the two, both included.

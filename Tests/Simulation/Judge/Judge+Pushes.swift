@@ -123,7 +123,7 @@ extension Judge {
 
     /// An update after the activity's end.
     private func faultOver(_ push: Observed.Push, _ event: Sent, _ uid: String) -> String? {
-        guard let activity = event.activity, activity.step == .update else { return nil }
+        guard let activity = event.activity, activity.step == .update, !allowance.refusesWrites else { return nil }
         let isOver = sent.contains { other in
             guard other.app == event.app, other.activity?.id == activity.id, other.activity?.step == .end else {
                 return false

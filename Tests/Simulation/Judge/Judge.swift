@@ -52,7 +52,13 @@ struct Judge {
         let moves = Dictionary(grouping: traffic.moves) { "\($0.app) \($0.uid)" }
         var histories: [String: History] = [:]
         for (key, states) in Dictionary(grouping: states, by: { "\($0.app) \($0.uid)" }) {
-            var history = History(states: states, moves: moves[key] ?? [], observed: observed, lost: lostStates)
+            var unsure = lostStates
+            // A second try, or a repeat after Redis lost data, finds a change that the first has made.
+            if allowance.mayRepeat {
+                unsure.formUnion(
+                    states.map(\.eventID).filter { observed.results[$0]?.outcome == "stale" })
+            }
+            var history = History(states: states, moves: moves[key] ?? [], observed: observed, unsure: unsure)
             history.movesEndNanos = traffic.movesEndNanos
             if let first = states.first {
                 history.lostFromNanos = Self.firstLoss(of: first.app, first.uid, allowance.losses)
