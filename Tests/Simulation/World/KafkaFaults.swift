@@ -13,6 +13,7 @@ final class KafkaFaults {
     /// Events before that many belonged to a topic that is no more.
     private var earlierEvents = 0
     private let sent: () -> [Sent]
+    private var brokersAway = 0
     private static let second: UInt64 = 1_000_000_000
 
     init(_ world: World) {
@@ -29,7 +30,11 @@ final class KafkaFaults {
         let away = system.choice(2) == 0 ? Array(0..<count) : [system.choice(count)]
         tell("brokers \(away) are away for \(nanos / 1_000_000) ms")
         for broker in away { kafka.setDown(broker, true) }
-        system.after(nanos: nanos) { [kafka] in away.forEach { kafka.setDown($0, false) } }
+        brokersAway += away.count
+        system.after(nanos: nanos) { [kafka, weak self] in
+            away.forEach { kafka.setDown($0, false) }
+            self?.brokersAway -= away.count
+        }
     }
 
     /// The coordinator forgets its members, or calls to it are lost.
@@ -121,7 +126,9 @@ final class KafkaFaults {
         }
     }
 
+    /// Not while brokers are away: a consumer would go on in the new topic at its old place.
     func recreate() {
+        guard brokersAway == 0 else { return }
         tell("\(Self.events) is deleted and made again")
         for partition in 0..<kafka.partitionCount(of: Self.events) { lose(partition, before: .max) }
         earlierEvents = sent().count
