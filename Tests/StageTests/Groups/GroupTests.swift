@@ -132,6 +132,24 @@ import VirtualStage
         #expect(seen.outcomes(of: "g2-1") == ["g2-a suppressed conv_muted", "g2-b/phone accepted ok 1"])
     }
 
+    /// A member without an ack is decided again: by its level in the group then, not by the app's default.
+    @Test func aLevelThatChangesBeforeTheAckIsDueEndsThePush() throws {
+        let stage = try Stage.here
+        try stage.redis([
+            "HSET g:{im:g11} g11-a 0 g11-b 0", Gateway.lease("gw-g11"),
+            Gateway.presence("g11-a", "phone", state: "bg", gateway: "gw-g11", flags: "l", since: nowMs - 30_000),
+        ])
+        try stage.play(state: [.bind("g11-a"), .bind("g11-b")])
+        try stage.writeEvents([.message("g11-1", to: nil, conv: "g11", type: "group")])
+        stage.wait(.seconds(1))
+        try stage.redis(["HSET g:{im:g11} g11-a 5"])
+        try stage.settle()
+        #expect(
+            try stage.look().outcomes(of: "g11-1") == [
+                "g11-a/phone suppressed conv_muted", "g11-b/phone accepted ok 1",
+            ])
+    }
+
     @Test func aGroupThatNobodyKnowsHasOneRecordForNobody() throws {
         let seen = try Stage.here.play(events: [
             .message("g3-1", to: nil, conv: "g3-unknown", type: "group"),

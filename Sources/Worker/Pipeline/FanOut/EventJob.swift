@@ -65,7 +65,7 @@ final class EventJob {
     /// Its alerts carry the badge.
     let showsBadge: Bool
     /// Its conversation's members have levels.
-    private let hasMembers: Bool
+    let hasMembers: Bool
     private let ownLane: PushLane
     /// Its partition went to another owner: its offset must not be settled here.
     var isHandedBack = false

@@ -63,8 +63,8 @@ final class Lookup {
         let event = job.event
         let app = event.app.id
         let uid = job.uid
-        // The member scan gave the group's level; for a given uid it must be read.
-        let group = event.readsLevels ? event.conversationID : nil
+        // The member scan gave the group's level; for a given uid, and in a later round, it must be read.
+        let group = event.hasMembers && candidate.recipient.groupLevel == nil ? event.conversationID : nil
         let activity = event.updatedActivityID
         candidate.claimsPlainly = mayClaimPlainly(job)
         // Flush first: a recipient that skips the mark read must not overtake.
