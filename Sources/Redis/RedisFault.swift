@@ -209,6 +209,9 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// commands lacks is reported like this too.
     private static func codeOfScript(_ reply: UnsafeRawBufferPointer) -> Code {
         guard contains(reply, "user_script:") else { return .refused }
+        // Of a cluster's slot that is moving: a key that the script does not find may be at the other node.
+        if contains(reply, "Script attempted to access a non local key") { return .tryAgain }
+        if contains(reply, "while the cluster is down") { return .clusterDown }
         // The second form is that of Redis 7.2 and newer.
         let isForbidden =
             contains(reply, "The user executing the script can't") || contains(reply, "ACL failure in script")

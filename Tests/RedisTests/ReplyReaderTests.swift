@@ -194,6 +194,14 @@ struct ReplyReaderTests {
         ("NOPERM x", .noPermission), ("ERR oh script: 5e, on @user_script:3.", .scriptFailed),
         ("ERR The user executing the script can't run this command script: 5e, on @user_script:3.", .noPermission),
         ("WRONGTYPE x script: 5e, on @user_script:3.", .wrongType),
+        (
+            "ERR Script attempted to access a non local key in a cluster node script: 5e, on @user_script:3.",
+            .tryAgain
+        ),
+        (
+            "ERR Script attempted to execute a command while the cluster is down script: 5e, on @user_script:3.",
+            .clusterDown
+        ),
         ("NOSCRIPT x", .noScript), ("OOM x", .outOfMemory), ("BUSY x", .busy), ("WRONGTYPE x", .wrongType),
         ("CLUSTERDOWN x", .clusterDown), ("ERR x", .refused), ("", .refused), ("\u{1}", .refused),
     ])
