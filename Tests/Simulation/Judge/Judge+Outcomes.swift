@@ -43,7 +43,8 @@ extension Judge {
         // A copy that another worker reads is resumed while the first is unfinished.
         let mayRepeat = mayRepeat || event.isDoubled
         let withoutDevice = own.filter { $0.device.isEmpty }
-        if !withoutDevice.isEmpty, withoutDevice.count < own.count {
+        // With its mark and its entry in the ledger, Redis has lost that there was an earlier try.
+        if !withoutDevice.isEmpty, withoutDevice.count < own.count, !mayHaveLost(event, uid) {
             found(
                 "a verdict with devices or one without",
                 "\(event.eventID) of \(uid): \(own.map(\.text).joined(separator: "; "))", event.messageID)
