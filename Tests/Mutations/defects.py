@@ -45,6 +45,13 @@ DEFECTS = [
         '        if isLeft, !mutant("no-hand-back") {\n            job.machine.leaveUnmarked()',
     ),
     Defect(
+        "revived",
+        "a decision goes on after its work was handed back",
+        PIPELINE + "Dispatch/Dispatcher+Ends.swift",
+        "    func handBack(_ job: RecipientJob) {\n        job.candidate = nil\n",
+        '    func handBack(_ job: RecipientJob) {\n        if !mutant("revived") { job.candidate = nil }\n',
+    ),
+    Defect(
         "mark-early",
         "the mark is written before the broker has the record",
         PIPELINE + "Recorder/Recorder.swift",
@@ -143,7 +150,7 @@ DEFECTS = [
     ),
     Defect(
         "owner-kept",
-        "a token that moves stays with its former user too",
+        "a token that moves also stays with its former user",
         SCRIPTS + "StateScripts+Tokens.swift",
         "              if #former < 1024 then former = #uid",
         '              if \\(mutant("owner-kept") ? "false" : "#former < 1024") then former = #uid',

@@ -19,30 +19,30 @@ extension JudgeTests {
             $0.push("m1", pid: "p1", at: 23)
             $0.observed.pushes.removeFirst()
         },
-        Row("in a muted conversation", "what a push is") {
+        Row("in a muted conversation", "the push") {
             $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 15)
         },
-        Row("in a DND window", "what a push is") {
+        Row("in a DND window", "the push") {
             $0.state("s2", .quiet(.init(isOn: true, start: 0, end: 1439, level: 5)), at: 15)
         },
-        Row("against the sender's veto", "what a push is") { $0.change("e2") { $0.push.isEnabled = false } },
-        Row("after its life", "what a push is") {
+        Row("against the sender's veto", "the push") { $0.change("e2") { $0.push.isEnabled = false } },
+        Row("after its life", "the push") {
             $0.change("e2") { $0.push.expireMs = HistoryOfOneDay.ms(20.1) }
             $0.push("m2", pid: "p2", status: 500, at: 30) { $0.expiration = HistoryOfOneDay.ms(20) / 1000 }
         },
-        Row("with another life", "what a push is") {
+        Row("with another life", "the push") {
             $0.change("e2") { $0.push.expireMs = HistoryOfOneDay.ms(60) }
             $0.observed.pushes[1].expiration = HistoryOfOneDay.ms(70) / 1000
         },
-        Row("with hidden details", "what a push is") { $0.state("s2", .showsDetail(false), at: 5) },
-        Row("with another text", "what a push is") { $0.observed.pushes[1].body = "N: text of m1" },
-        Row("without the forced text", "what a push is") {
+        Row("with hidden details", "the push") { $0.state("s2", .showsDetail(false), at: 5) },
+        Row("with another text", "the push") { $0.observed.pushes[1].body = "N: text of m1" },
+        Row("without the forced text", "the push") {
             $0.change("e2") { $0.push.force = .init(uids: nil, content: "now", liftsMute: true) }
         },
-        Row("a silent message as an alert", "what a push is") { $0.change("e2") { $0.push.isSilent = true } },
-        Row("a call to an alert token", "what a push is") { $0.change("e2") { $0.push.isVoip = true } },
-        Row("by a strategy without APNs", "what a push is") { $0.sources.apps[0].strategy = 3 },
-        Row("an update after the end of its activity", "what a push is") {
+        Row("a silent message as an alert", "the push") { $0.change("e2") { $0.push.isSilent = true } },
+        Row("a call to an alert token", "the push") { $0.change("e2") { $0.push.isVoip = true } },
+        Row("by a strategy without APNs", "the push") { $0.sources.apps[0].strategy = 3 },
+        Row("an update after the end of its activity", "the push") {
             $0.change("e1") { $0.activity = Sent.Activity(id: "a", step: .end) }
             $0.change("e2") { $0.activity = Sent.Activity(id: "a", step: .update) }
         },

@@ -77,7 +77,7 @@ extension Judge {
                 continue
             }
             if let why = fault(in: push, of: event, settings) {
-                found("what a push is", "\(event.messageID) to …\(push.token.suffix(4)): \(why)", event.messageID)
+                found("the push", "\(event.messageID) to …\(push.token.suffix(4)): \(why)", event.messageID)
             }
         }
     }
