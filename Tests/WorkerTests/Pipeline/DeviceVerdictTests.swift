@@ -164,6 +164,17 @@ struct UnclaimedTests {
         #expect(outcomes == ["pad accepted ok", "phone parked unclaimed"])
     }
 
+    @Test(arguments: [(true, "pc suppressed no_token"), (false, "pc suppressed token_moved")])
+    func aSilentConnectionWithoutTokenThatComesBackHasNoToken(isSilent: Bool, outcome: String) async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone")
+            user.comeBack("pc", isSilent: isSilent)
+            user.decide()
+            user.accept("phone")
+        }
+        #expect(outcomes == [outcome, "phone accepted ok"].sorted())
+    }
+
     @Test func aRecipientWithAClaimWaitsInMemory() async throws {
         let outcomes = try await Played.outcomes(parked: true) { user in
             user.bind("phone", "pad")
@@ -373,6 +384,14 @@ private final class Played {
             pipeline.dispatcher.replace(job, index)
         }
         presence.removeAll { $0.device == device }
+    }
+
+    /// Its record of `carillon.parked` is read, with this device.
+    func comeBack(_ device: String, isSilent: Bool) {
+        var record = ParkedRecord(app: "im", uid: "u", raw: [], cause: .unclaimed, dueMs: 0, writtenMs: 0, id: "mm")
+        record.devices = [device]
+        if isSilent { record.silentConnections = [.init(device: device, epoch: 1)] }
+        job.goOn(from: record, steadyMs: 0)
     }
 
     /// All that is open of it is in a record of `carillon.parked`.

@@ -264,8 +264,11 @@ extension Dispatcher {
     /// Returned devices without a route any more: each gets its end.
     func endReturnedWithoutRoute(_ job: RecipientJob, _ decision: Decision) {
         guard let parking = job.parking, !parking.returned.isEmpty else { return }
-        let reason = decision.reasonOfLostRoute
+        let lost = decision.reasonOfLostRoute
         for device in parking.returned where !job.hasRoute(to: device) && !parking.done.containsSame(device) {
+            // It was delivered to by connection, and may never have had a token.
+            let isSilent = job.silentConnections.contains { $0.device.isSame(as: device) }
+            let reason = lost == .tokenMoved && isSilent ? .noToken : lost
             parking.done.append(device)
             recorder.write(
                 OutcomeRecord(uid: job.uid, device: device, verdict: Verdict(ofEnd: reason), reason: reason), of: job)
