@@ -30,13 +30,13 @@ test: packages ## all tests, against real servers on free ports
 test-newer-kafka: packages ## Kafka's tests and parts of the whole path with a newer librdkafka than Debian's
 	swift build --build-tests
 	export LD_LIBRARY_PATH="$$(deploy/newer-librdkafka)" && .build/debug/carillon --version && deploy/run-tests \
-		$(or $(ARGS),--filter '^KafkaTests\.' --filter KafkaFaultTests --filter GroupTests --filter DoubledTests --filter LostOrStuckTests)
+		$(or $(ARGS),--filter '^KafkaTests\.' --filter KafkaFaultTests --filter KillTests --filter OlderDataTests --filter DemoWorldTests)
 
 test-cluster: export CARILLON_TEST_REDIS = cluster
 test-cluster: packages ## parts of the whole path on a Redis Cluster of six nodes
 	swift build --build-tests
-	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4 deploy/run-tests $(or $(ARGS),--filter OneWorld --filter GroupTests \
-		--filter DigestTests --filter CoalescingTests --filter KillTests --filter WrongPersonTests --filter TokenOwnerTests)
+	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4 deploy/run-tests $(or $(ARGS),--filter OneWorld --filter RedisClusterTests \
+		--filter OneNodeClusterTests --filter KillTests --filter KafkaFaultTests --filter ReloadTests --filter DemoWorldTests)
 
 test-address: packages ## the tests under the address sanitizer
 	swift build --build-tests --sanitize=address --scratch-path .build/address

@@ -164,15 +164,15 @@ let package = Package(
         .target(
             name: "VirtualStage",
             dependencies: [
-                "StageWords", "SimulatedFleet", "SimulatedSystem", "KafkaModel", "LocalServers", "Processes", "Worker",
-                "Simulator", "Kafka", "EventLoop", "JSON", "Telemetry",
+                "StageWords", "SimulatedFleet", "SimulatedSystem", "KafkaModel", "RedisModel", "LocalServers",
+                "Processes", "Worker",
+                "Simulator", "Kafka", "EventLoop", "JSON", "Telemetry", "Crypto",
             ], path: "Tests/VirtualStage", swiftSettings: strict),
         tests(
             "Stage",
             [
                 "VirtualStage", "StageWords", "LocalServers", "Processes", "Worker", "Simulator", "JSON", "Kafka",
-                "PushCore",
-                "EventLoop", "HTTP2", "Telemetry",
+                "PushCore", "EventLoop", "HTTP2", "Crypto", "Telemetry", "SimulatedSystem",
             ]),
         .executableTarget(
             name: "simulation", dependencies: ["Simulation"], path: "Tests/SimulationCommand", swiftSettings: strict),

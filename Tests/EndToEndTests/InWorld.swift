@@ -1,6 +1,5 @@
 import LocalServers
 import Simulator
-import StageWords
 import Support
 import Testing
 
@@ -18,17 +17,9 @@ struct InWorld: SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == InWorld {
-    static func inWorld(scenario: Scenario, appLines: String = "") -> InWorld {
+    static func inWorld(scenario: Scenario) -> InWorld {
         var settings = LocalCluster.Settings()
         settings.scenario = scenario
-        settings.appLines = appLines
-        return InWorld(settings: settings)
-    }
-
-    /// Lines of the app's entry in the configuration.
-    static func inWorld(appLines: String) -> InWorld {
-        var settings = LocalCluster.Settings()
-        settings.appLines = appLines
         return InWorld(settings: settings)
     }
 }

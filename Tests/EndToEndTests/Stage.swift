@@ -104,10 +104,6 @@ actor Stage {
         }
     }
 
-    static func settled(_ worker: WorkerProcess) async -> Int {
-        await worker.status().shards.reduce(0) { $0 + Int($1.settledRecords) }
-    }
-
     /// What the operator sees at a path.
     func page(_ path: String) async throws -> HTTPClient.Answer {
         try await page(path, of: try worker)

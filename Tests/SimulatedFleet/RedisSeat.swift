@@ -70,10 +70,4 @@ package final class RedisSeat {
         for word in words { bytes += Array("$\(word.utf8.count)\r\n\(word)\r\n".utf8) }
         return server.receive(bytes, from: client, nowMs: system.wallMs)
     }
-    /// A line as a person types it; the reply's bytes.
-    package func inline(_ line: String) -> [UInt8] {
-        let client = server.connect()
-        defer { server.disconnect(client) }
-        return server.receive(Array("\(line)\r\n".utf8), from: client, nowMs: system.wallMs)
-    }
 }

@@ -27,7 +27,8 @@ package final class WorkerSeat {
     package var didEnd: () -> Void = {}
 
     package init(
-        _ process: SimulatedProcess, system: SimulatedSystem, configuration: Configuration, kafka: ModelHost, log: Log
+        _ process: SimulatedProcess, system: SimulatedSystem, configuration: Configuration, kafka: ModelHost, log: Log,
+        wallClock: WallClock = WallClock()
     ) throws {
         name = process.name
         self.system = system
@@ -38,7 +39,7 @@ package final class WorkerSeat {
         nonisolated(unsafe) let clock = process
         let count = configuration.shardCount
         shared = ProcessShared(
-            shardCount: count, seed: system.random.next(),
+            shardCount: count, wallClock: wallClock, seed: system.random.next(),
             occupancy: count > 1 ? DeviceOccupancy(bits: 12, nowNanos: { clock.nowNanos }) : nil)
         for index in 0..<count {
             shards.append(Shard(loop: try process.makeLoop(count > 1 ? "\(name)-\(index)" : name)))

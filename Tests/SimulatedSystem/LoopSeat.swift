@@ -118,7 +118,8 @@ final class LoopSeat {
         guard !process.isDead else { return }
         isInTurn = true
         system.turnBegins()
-        let isBusy = loop.runTurn(nowNanos: process.nowNanos, wallMs: process.wallMs, body)
+        var isBusy = false
+        process.aroundTurn { isBusy = loop.runTurn(nowNanos: process.nowNanos, wallMs: process.wallMs, body) }
         isInTurn = false
         system.note(turnOf: loop.name)
         if process.isDead {

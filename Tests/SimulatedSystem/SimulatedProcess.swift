@@ -15,6 +15,8 @@ package final class SimulatedProcess {
     private var effectsLeft: Int?
     /// It ends here, in the middle of a turn: nothing that the turn still does leaves it.
     package var didStop: () -> Void = {}
+    /// Runs each turn of its loops; a test may count what a turn costs.
+    package var aroundTurn: (() -> Void) -> Void = { $0() }
     /// The turn in which it has ended is over.
     package var didEnd: () -> Void = {}
 

@@ -14,11 +14,32 @@ package struct Seen: Sendable {
     package var letters: [LocalCluster.Record] = []
     package var pushes: [LedgerEntry] = []
 
+    /// By message and by event, the places of their `results`, as far as `add` has noted them.
+    private var places: [String: [Int]] = [:]
+    private var noted = 0
+
     package init() {}
+
+    /// Appends a final result.
+    package mutating func add(_ result: JSONTree) {
+        for name in Set([result["msg_id"]?.string, result["event_id"]?.string]) {
+            if let name { places[name, default: []].append(results.count) }
+        }
+        results.append(result)
+        noted += 1
+    }
+
+    /// Results that name it as their message or event.
+    private func results(of name: String) -> [JSONTree] {
+        guard noted == results.count else {
+            return results.filter { $0["msg_id"]?.string == name || $0["event_id"]?.string == name }
+        }
+        return (places[name] ?? []).map { results[$0] }
+    }
 
     /// Results of a message, as `uid/device verdict reason badge`, sorted.
     package func outcomes(of message: String) -> [String] {
-        results.filter { $0["msg_id"]?.string == message || $0["event_id"]?.string == message }.map { result in
+        results(of: message).map { result in
             let device = result["device"]?.string.map { "/" + $0 } ?? ""
             let badge = result["badge"]?.int.map { " \($0)" } ?? ""
             return "\(result["uid"]?.string ?? "?")\(device) \(result["verdict"]?.string ?? "?") "
@@ -26,7 +47,9 @@ package struct Seen: Sendable {
         }.sorted()
     }
 
-    package func result(of message: String) -> JSONTree? { results.first { $0["msg_id"]?.string == message } }
+    package func result(of message: String) -> JSONTree? {
+        results(of: message).first { $0["msg_id"]?.string == message }
+    }
 
     /// Pushes to a token that APNs accepted.
     package func accepted(_ token: String) -> [LedgerEntry] { pushes.filter { $0.token == token && $0.status == 200 } }
@@ -42,7 +65,8 @@ package struct Seen: Sendable {
     /// By the results of these messages, the ids of the user's pushes; nil: there is no result, or it names no push.
     package func pushIDs(of messages: [String], to uid: String) -> [String?] {
         messages.map { message in
-            results.first { $0["msg_id"]?.string == message && $0["uid"]?.string == uid }?["apns_id"]?.string
+            results(of: message).first { $0["msg_id"]?.string == message && $0["uid"]?.string == uid }?["apns_id"]?
+                .string
         }
     }
 

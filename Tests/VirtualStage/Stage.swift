@@ -1,3 +1,4 @@
+import Crypto
 import EventLoop
 import Kafka
 package import KafkaModel
@@ -20,7 +21,7 @@ package final class Stage: @unchecked Sendable {
     package let settings: LocalCluster.Settings
     package let system: SimulatedSystem
     package let kafka: KafkaModel
-    package let server: RedisSeat
+    package let redis: StageRedis
     package let apns: APNsSeat
     package let folder: TemporaryFolder
     private let signing: SimulatedKey
@@ -45,6 +46,10 @@ package final class Stage: @unchecked Sendable {
         }
     }
 
+    private static let group = "carillon"
+    private static let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    /// The templates that are shipped.
+    package static let templates = root + "/Config/templates.yaml"
     private static let millisecond: UInt64 = 1_000_000
 
     package init(_ settings: LocalCluster.Settings = LocalCluster.Settings()) throws {
@@ -53,7 +58,7 @@ package final class Stage: @unchecked Sendable {
         signing = try SimulatedKey(folder: folder.path)
         let system = SimulatedSystem(seed: 1)
         self.system = system
-        server = RedisSeat(system, seed: 1)
+        redis = StageRedis(system)
         var model = KafkaModelSettings()
         model.wallOriginMs = system.originMs
         kafka = KafkaModel(model, nowNanos: { system.nowNanos }, random: { system.random.next() })
@@ -135,7 +140,7 @@ package final class Stage: @unchecked Sendable {
     // MARK: - Workers
 
     /// - Parameters:
-    ///   - clockAheadMs: its wall clock is that much ahead.
+    ///   - clockAheadMs: the clock that it goes by is that much ahead.
     ///   - waits: until it and the others have their share of all partitions.
     @discardableResult
     package func startWorker(
@@ -144,13 +149,14 @@ package final class Stage: @unchecked Sendable {
         var configuration = try configuration()
         if let group { configuration.kafka.group = group }
         let process = system.makeProcess("worker-\(seats.count + 1)", host: "127.0.1.\(seats.count + 1)")
-        process.setWall(aheadMs: clockAheadMs)
+        let clock = WallClock()
         let log = Log(level: .debug) { [log] line in log.withLock { $0 += line } }
         let seat = try WorkerSeat(
             process, system: system, configuration: configuration, kafka: ModelHost(process, kafka, system: system),
-            log: log)
+            log: log, wallClock: clock)
         seats.append(seat)
-        let worker = try StageWorker(seat, configuration, log: log)
+        let worker = try StageWorker(seat, configuration, clock: clock, log: log)
+        worker.setClock(aheadMs: clockAheadMs)
         workers.append(worker)
         if waits { try awaitGroup(of: group == nil ? workers : [worker]) }
         return worker
@@ -160,7 +166,7 @@ package final class Stage: @unchecked Sendable {
     package var configurationText: String {
         var places = LocalCluster.Settings.Places(
             brokers: "127.0.0.6:9092",
-            redis: "url: \(settings.redisURL.isEmpty ? "redis://\(RedisSeat.address)" : settings.redisURL)",
+            redis: "url: \(settings.redisURL.isEmpty ? "redis://\(StageRedis.address)" : settings.redisURL)",
             endpoint: APNsSeat.endpoint, caFile: signing.authorityPath, keyFile: signing.path)
         places.keyID = SimulatedKey.keyID
         places.teamID = SimulatedKey.teamID
@@ -172,6 +178,7 @@ package final class Stage: @unchecked Sendable {
 
     /// The provider key's file.
     package var keyFile: String { signing.path }
+    package var keyPEM: [UInt8] { get throws { try signing.key.pem() } }
 
     private func configuration() throws -> Configuration {
         switch Configuration.read(Array(configurationText.utf8), source: "stage") {
@@ -208,6 +215,23 @@ package final class Stage: @unchecked Sendable {
         }
     }
 
+    /// Waits until it has its share of all partitions, and all changes of user state are applied and committed.
+    package func awaitState(_ worker: StageWorker) throws {
+        try awaitGroup(of: workers)
+        let topic = Configuration.Topics().userState
+        try until("all user state is applied and committed") {
+            (0..<settings.partitions).allSatisfy { partition in
+                let end = kafka.range(topic, partition).upperBound
+                return end == 0 || kafka.committed(Self.group, topic, partition)?.offset == end
+            }
+        }
+    }
+
+    /// The sum of what the group has committed of a topic.
+    package func committedRecords(of topic: String) -> Int {
+        (0..<settings.partitions).reduce(0) { $0 + Int(kafka.committed(Self.group, topic, $1)?.offset ?? 0) }
+    }
+
     /// Ends one worker without notice.
     package func kill(_ worker: StageWorker) {
         workers.removeAll { $0 === worker }
@@ -239,6 +263,16 @@ package final class Stage: @unchecked Sendable {
     /// The sum of a metric's series over all workers of the stage.
     package func metric(_ name: String, _ label: String = "") throws -> Int {
         Int(workers.reduce(0) { $0 + $1.metric(name, label) })
+    }
+
+    // MARK: - Brokers
+
+    /// The brokers take no records of workers until this ends.
+    package func refuseRecords(_ isRefusing: Bool) {
+        let topics = Configuration.Topics()
+        for topic in topics.all where topic.name != topics.events && topic.name != topics.userState {
+            for partition in 0..<settings.partitions { kafka.setLeaderless(topic.name, partition, isRefusing) }
+        }
     }
 
     // MARK: - Records in
@@ -317,7 +351,7 @@ package final class Stage: @unchecked Sendable {
 
     /// The server's answer as it came, line ends as blanks.
     package func redisText(_ command: String) throws -> String {
-        String(decoding: server.inline(command), as: UTF8.self).split(whereSeparator: \.isNewline)
+        String(decoding: redis.inline(command), as: UTF8.self).split(whereSeparator: \.isNewline)
             .joined(separator: " ")
     }
 
@@ -335,8 +369,12 @@ package final class Stage: @unchecked Sendable {
         until what: String, within limit: Duration = .seconds(90), _ holds: (Seen) throws -> Bool
     ) throws -> Seen {
         var seen = Seen()
+        var looked: (records: Int, pushes: Int)?
         try until(what, within: limit) {
             seen = try look()
+            // Nothing has come since.
+            if let looked, looked == (output.count, seen.pushes.count) { return false }
+            looked = (output.count, seen.pushes.count)
             return try holds(seen)
         }
         return seen

@@ -11,6 +11,8 @@ struct StageOutput {
     private(set) var seen = Seen()
     private let partitions: Int
     private var places: [String: Int64] = [:]
+    /// Records so far.
+    private(set) var count = 0
 
     init(partitions: Int) { self.partitions = partitions }
 
@@ -28,12 +30,13 @@ struct StageOutput {
     }
 
     private mutating func take(_ record: ModelRecord, of topic: String, _ topics: Configuration.Topics) throws {
+        count += 1
         if topic == topics.deadLetter { return seen.letters.append(LocalCluster.Record(record)) }
         guard let value = record.value else { throw SetupFault("a record of \(topic) is null") }
         let json = try JSONTree(parsing: value)
         switch topic {
         case topics.results:
-            if json["verdict"]?.string == "parked" { seen.parked.append(json) } else { seen.results.append(json) }
+            if json["verdict"]?.string == "parked" { seen.parked.append(json) } else { seen.add(json) }
         case topics.deliveries: seen.deliveries.append(json)
         case topics.feedback: seen.feedback.append(json)
         default: seen.sms.append(json)

@@ -12,8 +12,12 @@ package final class StageWorker {
     private var view: ProcessView?
     private var process: SimulatedProcess { seat.process }
 
-    init(_ seat: WorkerSeat, _ configuration: Configuration, log: Log) throws {
+    private let clock: WallClock
+    private var aheadMs: Int64 = 0
+
+    init(_ seat: WorkerSeat, _ configuration: Configuration, clock: WallClock, log: Log) throws {
         self.seat = seat
+        self.clock = clock
         loop = try seat.process.makeLoop("operator")
         seat.didEnd = { [unowned self] in close() }
         var fault: StartFault?
@@ -50,7 +54,18 @@ package final class StageWorker {
 
     /// The sum of a metric's series with a label.
     package func metric(_ name: String, _ label: String = "") -> Double {
-        MetricsText(String(decoding: seat.registry.exposition(of: [name]), as: UTF8.self)).sum(name, label)
+        // A histogram's series have names of their own.
+        let families: Set = [name, name.hasSuffix("_count") ? String(name.dropLast("_count".count)) : name]
+        return MetricsText(String(decoding: seat.registry.exposition(of: families), as: UTF8.self)).sum(name, label)
+    }
+
+    /// Records settled since its start.
+    package var settled: Int { status().shards.reduce(0) { $0 + Int($1.settledRecords) } }
+
+    /// The clock that it goes by is ahead of the stage's by that from now on.
+    package func setClock(aheadMs: Int64) {
+        clock.move(byMs: aheadMs - self.aheadMs)
+        self.aheadMs = aheadMs
     }
 
     package func assignedPartitions() -> Int { status().shards.reduce(0) { $0 + $1.assignedPartitions } }

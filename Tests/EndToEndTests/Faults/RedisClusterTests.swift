@@ -274,4 +274,27 @@ import Testing
             phones.expectOwnersOnly(try await stage.look())
         }
     }
+
+    /// The process that took over may lack the newest binds of the one before it.
+    @Test func afterAFailoverOwnersAreAskedFor() async throws {
+        try await with { stage, cluster in
+            let users = (0..<20).map { "over-\($0)" }
+            try await stage.play(state: users.map { .bind($0) })
+            try await stage.play(events: users.map { .message("\($0)-1", to: [$0]) })
+            let asked = try await ownersAsked(stage)
+            #expect(asked == users.count)
+            try await cluster.failOver(to: 3)
+            // Each message may be the one by which the worker hears of it.
+            var round = 1
+            try await until("the worker has heard of it") {
+                round += 1
+                try await stage.play(events: users.map { .message("\($0)-\(round)", to: [$0]) })
+                return try await ownersAsked(stage) >= asked + users.count
+            }
+        }
+    }
+
+    private func ownersAsked(_ stage: Stage) async throws -> Int {
+        try await stage.metric("carillon_redis_command_seconds_count", #"op="owner""#)
+    }
 }

@@ -1,7 +1,9 @@
+import Glibc
 import PushCore
 import Testing
 
-/// Every case of two small worlds: `decide` says what the naive rules say.
+/// Every case of two small worlds: `decide` says what the naive rules say. A run looks at each eleventh case, and with
+/// `CARILLON_ALL_CASES=1` at all of them.
 ///
 /// The first world holds all that steps 2-10 look at, the second all that step 11 looks at; each varies a little of the
 /// other's.
@@ -151,9 +153,12 @@ private struct Check {
     private var cases = 0
     private var faults = 0
     private var first: [String] = []
+    /// A prime that no domain's size has: so each value meets each other one.
+    private static let stride = getenv("CARILLON_ALL_CASES") == nil ? 11 : 1
 
     mutating func look(at world: SmallWorld) {
         cases += 1
+        guard cases.isMultiple(of: Self.stride) else { return }
         let naive = NaiveRules(world: world).words
         let decided = world.inputs.decide().sortedWords
         guard naive != decided else { return }
