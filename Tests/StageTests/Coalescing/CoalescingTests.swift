@@ -144,6 +144,20 @@ struct CoalescingMeanwhile {
         #expect(last - first < BurstWorld.longWindowMs, "none of them waited")
     }
 
+    @Test func messagesThatWaitWhileTheTokenChangesAllEnd() throws {
+        let stage = try Stage.here
+        try stage.play(state: [.bind("b9")])
+        try stage.writeEvents((1...4).map { .message("b9-\($0)", to: ["b9"], seq: Int64($0)) })
+        try until("the first is pushed") { try stage.look().accepted(token("b9", "phone")).count == 1 }
+        let new = token("b9", "new phone")
+        try stage.writeState([.bind("b9", as: new, version: 2, sentMs: nowMs)])
+        try stage.settle()
+        let seen = try stage.look()
+        for message in ["b9-2", "b9-3"] { #expect(seen.outcomes(of: message) == ["b9/phone suppressed coalesced"]) }
+        #expect(seen.outcomes(of: "b9-4") == ["b9/phone accepted ok 4"])
+        #expect(seen.accepted(new).map(BurstWorld.body) == ["You have 3 new messages"])
+    }
+
     @Test func messagesReadOrRevokedInBetweenAreNotMerged() throws {
         let stage = try Stage.here
         try stage.play(state: [.bind("b5"), .bind("b6")])

@@ -247,9 +247,10 @@ final class Dispatcher {
         var turns: [(device: String, key: UInt64)] = []
         for index in job.rebound {
             let device = job.devices[index].route.device
-            guard decision.routes.contains(where: { $0.device.isSame(as: device) }), replaceInPlace(job, index)
-            else { continue }
-            turns.append((device, job.devices[index].queueKey))
+            guard decision.routes.contains(where: { $0.device.isSame(as: device) }) else { continue }
+            if replaceInPlace(job, index) { turns.append((device, job.devices[index].queueKey)) }
+            // Its successor may wait for another window, so the next newest message carries the merged push.
+            if let merged = job.devices[index].merged.take() { follow(merged, .parked) }
         }
         return turns
     }
