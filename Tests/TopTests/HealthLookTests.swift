@@ -32,6 +32,12 @@ import Testing
             ("carillon_credential_expiry_timestamp_seconds{app=\"im\",credential=\"c\"} 2200000", .certificate),
             ("carillon_events_consumed_total 1000\ncarillon_dlq_records_total{reason=\"x\"} 9", nil),
             ("carillon_events_consumed_total 1000\ncarillon_dlq_records_total{reason=\"x\"} 10", .deadLetters),
+            ("carillon_events_consumed_total 7\ncarillon_dlq_records_total{reason=\"x\"} 4", nil),
+            ("carillon_events_consumed_total 7\ncarillon_dlq_records_total{reason=\"x\"} 5", .deadLetters),
+            (
+                "carillon_decisions_total{verdict=\"accepted\"} 5\ncarillon_decisions_total{verdict=\"expired\"} 4",
+                nil
+            ),
             (
                 "carillon_decisions_total{verdict=\"accepted\"} 999\ncarillon_decisions_total{verdict=\"expired\"} 1",
                 nil

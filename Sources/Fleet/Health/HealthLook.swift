@@ -112,7 +112,7 @@ public struct HealthLook {
         let letters = growth(FleetMetrics.deadLetters, by: ["reason"])
         let dead = letters.reduce(0) { $0 + $1.count }
         let read = max(growth(FleetMetrics.consumed), dead)
-        if dead > 0, dead / read >= HealthRule.deadLettersMax {
+        if dead >= HealthRule.deadLettersMin, dead / read >= HealthRule.deadLettersMax {
             let most = letters.max { $0.count < $1.count }?.labels[0] ?? ""
             let share = "\(FigureText.number(dead)) of \(FigureText.number(read)) records"
             notes.append(
@@ -121,7 +121,7 @@ public struct HealthLook {
         let ended = growth(FleetMetrics.decisions, by: ["verdict"])
         let all = ended.reduce(0) { $0 + $1.count }
         let expired = ended.first { $0.labels[0] == "expired" }?.count ?? 0
-        if expired > 0, expired / all >= HealthRule.expiredMax {
+        if expired >= HealthRule.expiredMin, expired / all >= HealthRule.expiredMax {
             let share = "\(FigureText.number(expired)) of \(FigureText.number(all)) outcomes"
             notes.append(
                 HealthNote(.events, .expired, "\(share) were expired \(inTime): they came or were sent too late"))

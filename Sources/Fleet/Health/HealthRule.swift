@@ -11,7 +11,10 @@ public enum HealthRule: String, CaseIterable, Sendable {
     static let notAcceptedMax = 0.05
     static let unansweredMin = 100.0
     static let unansweredMax = 0.005
+    /// A single bad record needs no action.
+    static let deadLettersMin = 5.0
     static let deadLettersMax = 0.01
+    static let expiredMin = 5.0
     static let expiredMax = 0.01
     static let behindSecondsMax = 60.0
     static let stuckSecondsMax = 120.0
@@ -28,8 +31,8 @@ public enum HealthRule: String, CaseIterable, Sendable {
         case .misconfigured: "APNs rejects pushes for a reason that only the configuration can cause"
         case .noRetries: "more pushes of an app need another try than the budget allows"
         case .certificate: "a certificate ends within 14 days"
-        case .deadLetters: "at least 1 % of the records read are dead letters"
-        case .expired: "at least 1 % of the outcomes are `expired`"
+        case .deadLetters: "at least 5, and at least 1 % of the records read, are dead letters"
+        case .expired: "at least 5, and at least 1 % of the outcomes, are `expired`"
         case .behind: "the oldest record that waits in Kafka is older than 60 s"
         case .stuck: "the oldest unsettled record is older than 120 s"
         case .commits: "most commits of offsets fail"

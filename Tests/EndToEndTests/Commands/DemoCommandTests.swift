@@ -69,7 +69,7 @@ struct DemoCommandTests {
     /// What a printed command has to print.
     private static let words = [
         "trace": "accepted", "user": "made-up-iphone", "explain": "accepted-if-sent", "replay": "nothing is lost",
-        "send": "accepted", "dlq": "a string does not end", "top": "ready", "curl": "carillon_decisions_total{",
+        "send": "accepted", "dlq": "a string does not end", "top": "of 1 brokers", "curl": "carillon_decisions_total{",
     ]
 
     @Test func everythingThatIsSaidToBeTriedWorks() async throws {

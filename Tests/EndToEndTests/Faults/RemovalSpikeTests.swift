@@ -32,7 +32,7 @@ import Testing
 
             try await until("the cool-down is over") {
                 page = try await stage.page("/readyz")
-                return page.status == 200 && !page.text.contains("degraded")
+                return page.status == 200 && !page.text.contains(note)
             }
             // Whoever was kept is refused again, and goes now.
             let kept = users.filter { user in
