@@ -7,10 +7,11 @@ import Telemetry
 extension Dispatcher {
     /// One push per device: the newest message carries it, with the number of messages for that device.
     ///
-    /// - Parameter refs: the waiting recipients, oldest first.
+    /// - Parameter refs: the waiting recipients. One that decided again for a new token joined later than newer ones, so
+    ///   they are sorted by their messages.
     func merge(_ refs: [WorkRef]) {
         var devices: [(name: String, refs: [DeviceRef])] = []
-        for case let job? in refs.map(work.recipient) {
+        for job in refs.compactMap(work.recipient).sorted(by: { $0.order < $1.order }) {
             for index in job.devices.indices where job.devices[index].machine.isMerging {
                 let name = job.devices[index].route.device
                 let ref = job.deviceRef(index)
