@@ -7,7 +7,7 @@ import Support
 import Testing
 
 /// A worker on a Redis Cluster whose slots move and whose masters change under load.
-@Suite struct RedisClusterTests {
+@Suite(.serialized) struct RedisClusterTests {
     private func with(nodeTimeoutMs: Int = 2_000, _ body: (Stage, RedisCluster) async throws -> Void) async throws {
         var settings = LocalCluster.Settings()
         settings.usesRedisCluster = true
