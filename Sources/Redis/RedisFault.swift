@@ -209,7 +209,7 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// commands lacks is reported like this too.
     private static func codeOfScript(_ reply: UnsafeRawBufferPointer) -> Code {
         guard contains(reply, "user_script:") else { return .refused }
-        // Of a cluster's slot that is moving: a key that the script does not find may be at the other node.
+        // The slot is moving to another node of the cluster, and the script's key may be there.
         if contains(reply, "Script attempted to access a non local key") { return .tryAgain }
         if contains(reply, "while the cluster is down") { return .clusterDown }
         // The second form is that of Redis 7.2 and newer.

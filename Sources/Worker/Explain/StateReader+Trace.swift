@@ -13,8 +13,8 @@ extension StateReader {
         return Self.ordered(records, plan, nowMs)
     }
 
-    /// The recorded decisions on all of a user's events, and what has not ended. Scans every key of the server in small steps, because an index
-    /// would cost every push. Takes some seconds per ten million keys.
+    /// The recorded decisions on all of a user's events, and the events without an end. Scans every key of the server in
+    /// small steps, because an index would cost every push. Takes some seconds per ten million keys.
     public func traces(
         app: String, uid: String, plan: TracePlan, nowMs: Int64
     ) async throws(RedisFault) -> (records: [TraceRecord], waiting: [WaitingPush]) {

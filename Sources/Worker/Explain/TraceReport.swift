@@ -3,13 +3,13 @@ public import Redis
 
 /// The report of `carillon trace` and of the operator's page on a user's events.
 public enum TraceReport: Sendable, Equatable {
-    /// Oldest first, and what has begun and not ended, if all of a user's events were asked for.
+    /// Oldest first. If all of a user's events were asked for, also those that have begun and not ended.
     case records([TraceRecord], waiting: [WaitingPush])
     /// Nothing was found; the text gives possible reasons.
     case absent(String)
 }
 
-/// An event that has begun for a user and not ended, or a device whose pushes wait in `carillon.parked`.
+/// An event that has begun for a user and not ended, or a device with pushes in `carillon.parked`.
 public struct WaitingPush: Sendable, Equatable {
     public enum What: Sendable, Equatable {
         case event(PairKind, id: String)

@@ -1,4 +1,4 @@
-/// The runbooks of the alerts, as of this version: what a problem means, where to look, what to do.
+/// This version's runbooks of the alerts: for each problem its meaning, the places to look at, and the actions.
 enum RunbookPage {
     static let markup = PageFrame(
         title: "Runbooks – Carillon", links: [("./", "Overview")],

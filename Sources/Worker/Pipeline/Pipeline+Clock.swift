@@ -25,7 +25,7 @@ extension Pipeline {
         if sinceNanos > Self.timeAgainNanos { askTime() }
     }
 
-    /// The server whose time is compared.
+    /// The server that gives the time to compare with.
     var timeServer: Int {
         let servers = shard.store.client.tagNumbers(StateStore.serverWord)
         return servers.isEmpty ? 0 : servers[timeTurn % servers.count]

@@ -16,7 +16,7 @@ public struct ProcessSnapshot: Sendable {
     /// - Parameters:
     ///   - isReloadRefused: the configuration's file, as of the last reload, cannot be used.
     ///   - lacksZones: the system has no time zones.
-    ///   - notes: what the counters of the last minutes show.
+    ///   - notes: the conditions that the counters of the last minutes show.
     public init(
         shards: [ShardStatus] = [], isDraining: Bool = false, isReloadRefused: Bool = false, lacksZones: Bool = false,
         notes: [HealthNote] = []
@@ -40,7 +40,7 @@ public struct ProcessSnapshot: Sendable {
     private mutating func add(_ note: HealthNote) {
         let name = ProcessPart.Name(note.subject)
         let index = parts.firstIndex { part in
-            // What has no environment belongs to the app's first one.
+            // A note without an environment belongs to the app's first one.
             if case .app(let id, "") = name, case .app(let other, _) = part.name { return id == other }
             return part.name == name
         }

@@ -16,7 +16,7 @@ struct EarlierNotes: Sendable, Equatable {
         case accepted = 0x61  // a
         /// This device was delivered to by connection, or its end is recorded.
         case addressed = 0x64  // d
-        /// Of the push before it the id, the number in it, and `f` if it was forced.
+        /// Follows a push: its id, its badge, and `f` if it was forced.
         case push = 0x69  // i
         /// The recipient is recorded without a device, for this reason.
         case withoutDevice = 0x6e  // n

@@ -7,7 +7,7 @@ import PushCore
 /// nothing. The worker that reads it claims, which counts the message, and marks.
 struct OwedClaim: Sendable {
     var request: ClaimRequest
-    /// Of the event whose revoke may lower the badge.
+    /// The id of the claiming event, for a badge update if the event is a revoke that lowers the badge.
     var eventID = ""
 
     /// The record's JSON. The format is internal.

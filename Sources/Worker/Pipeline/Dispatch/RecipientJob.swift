@@ -56,7 +56,7 @@ final class RecipientJob {
     var awaitedMarks: Int32 = 0
     /// Rounds caused by a re-bound token.
     var reboundRounds: Int32 = 0
-    /// The device whose push was accepted last and is not in the mark yet: its record and the mark are outstanding. -1: none.
+    /// The device with the last accepted push. Its record and the mark are outstanding. -1 for none.
     var unmarkedDevice: Int32 = -1
 
     /// Independent facts, in any phase.

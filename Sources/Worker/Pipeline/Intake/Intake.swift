@@ -310,7 +310,7 @@ final class Intake {
         restartedTopics.filter { $0.value > shard.nowNanos }.keys.sorted().map { consumer.topics[$0] }
     }
 
-    /// Partitions of the first topic that began again and whose places no heartbeat has lowered.
+    /// Partitions of the first topic that began again, before a heartbeat has lowered their places.
     var restartedPlaces: Set<Int32> = []
 
     /// A new epoch of the partition: unfinished records of the earlier one end as usual, and settle nothing here.

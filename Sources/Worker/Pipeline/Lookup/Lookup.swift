@@ -394,7 +394,7 @@ extension RecipientJob {
         OrderKeeper.key(app: event.app.id, uid: uid, conversation: event.conversationID)
     }
 
-    /// What a stage reads, and whose it is, for the log.
+    /// The stage and the user of a read, for the log.
     fileprivate func keyText(_ stage: Tag.Stage) -> String { "\(stage) of \(event.app.id):\(uid)" }
 
     /// The user's key that a stage reads.

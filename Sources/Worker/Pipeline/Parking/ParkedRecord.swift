@@ -54,7 +54,7 @@ struct ParkedRecord: Sendable, Equatable {
     static let rawMax = 900_000
     private static let headMax = 1 << 20
 
-    /// The kind of a recipient's pair whose mark Redis refused; nil for other records.
+    /// The kind of a recipient's pair, if Redis refused its mark; nil for other records.
     var dedupKind: PairKind? {
         guard uid != nil, RecipientJob.Flags(rawValue: flags).contains(.owesClaim) else { return nil }
         return id.first.flatMap { PairKind(rawValue: String($0)) }

@@ -337,7 +337,7 @@ extension UserStates {
         return inHandAgain > 0
     }
 
-    /// What was read then may lack changes of this shard that a server of Redis lost in a failover.
+    /// A read of that time may lack changes of this shard that a server of Redis lost in a failover.
     func mayHaveMissed(readNanos: UInt64) -> Bool {
         if inHandAgain == 0 { return readNanos < repeatedNanos }
         return shard.writes.refusal == nil && shard.nowNanos &- againNanos < Self.repeatNanos
