@@ -8,6 +8,7 @@ import Support
 final class WorkerRun: Sendable {
     /// Where the operator's pages are.
     let port: UInt16
+    private let world: LocalCluster
     private let process: ServerProcess
     private let logFile: String
     /// Of both input topics.
@@ -38,6 +39,7 @@ final class WorkerRun: Sendable {
         guard let port else { throw SetupFault("the worker has no port") }
         self.port = port
         partitions = Double(2 * world.settings.partitions)
+        self.world = world
         self.process = process
         self.logFile = logFile
     }
@@ -57,11 +59,13 @@ final class WorkerRun: Sendable {
     /// its consumers has no partitions yet, a rebalance is to come, and the mock takes no commits during one.
     func awaitState() async throws {
         let (port, partitions) = (port, partitions)
-        try await until("it has all partitions and has applied all user state") {
-            let isReady = try await offPool { try HTTPClient.get(port: port, "/readyz").status == 200 }
-            let text = try await self.metricsText()
-            return isReady && MetricsText(text).sum("carillon_kafka_assigned_partitions") == partitions
-                && text.contains(#"carillon_kafka_lag_records{topic="im.user-state"} 0\#n"#)
+        try await world.whileGroupForms {
+            try await until("it has all partitions and has applied all user state") {
+                let isReady = try await offPool { try HTTPClient.get(port: port, "/readyz").status == 200 }
+                let text = try await self.metricsText()
+                return isReady && MetricsText(text).sum("carillon_kafka_assigned_partitions") == partitions
+                    && text.contains(#"carillon_kafka_lag_records{topic="im.user-state"} 0\#n"#)
+            }
         }
     }
 
