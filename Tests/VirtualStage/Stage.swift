@@ -6,7 +6,7 @@ package import LocalServers
 package import Processes
 package import SimulatedFleet
 package import SimulatedSystem
-package import Simulator
+import Simulator
 package import StageWords
 import Telemetry
 package import Worker
@@ -21,7 +21,9 @@ package final class Stage: @unchecked Sendable {
     package let settings: LocalCluster.Settings
     package let system: SimulatedSystem
     package let kafka: KafkaModel
+    /// Of a cluster, the first node.
     package let redis: StageRedis
+    let redisCluster: StageCluster?
     package let apns: APNsSeat
     package let folder: TemporaryFolder
     private let signing: SimulatedKey
@@ -58,7 +60,8 @@ package final class Stage: @unchecked Sendable {
         signing = try SimulatedKey(folder: folder.path)
         let system = SimulatedSystem(seed: 1)
         self.system = system
-        redis = StageRedis(system)
+        redisCluster = settings.usesRedisCluster ? StageCluster(system) : nil
+        redis = redisCluster?.nodes[0] ?? StageRedis(system)
         var model = KafkaModelSettings()
         model.wallOriginMs = system.originMs
         kafka = KafkaModel(model, nowNanos: { system.nowNanos }, random: { system.random.next() })
@@ -164,9 +167,9 @@ package final class Stage: @unchecked Sendable {
 
     /// The text that `carillon run` would read.
     package var configurationText: String {
+        let url = redisCluster?.urls ?? (settings.redisURL.isEmpty ? "redis://\(redis.address)" : settings.redisURL)
         var places = LocalCluster.Settings.Places(
-            brokers: "127.0.0.6:9092",
-            redis: "url: \(settings.redisURL.isEmpty ? "redis://\(StageRedis.address)" : settings.redisURL)",
+            brokers: "127.0.0.6:9092", redis: "url: \(url)",
             endpoint: APNsSeat.endpoint, caFile: signing.authorityPath, keyFile: signing.path)
         places.keyID = SimulatedKey.keyID
         places.teamID = SimulatedKey.teamID
@@ -265,16 +268,6 @@ package final class Stage: @unchecked Sendable {
         Int(workers.reduce(0) { $0 + $1.metric(name, label) })
     }
 
-    // MARK: - Brokers
-
-    /// The brokers take no records of workers until this ends.
-    package func refuseRecords(_ isRefusing: Bool) {
-        let topics = Configuration.Topics()
-        for topic in topics.all where topic.name != topics.events && topic.name != topics.userState {
-            for partition in 0..<settings.partitions { kafka.setLeaderless(topic.name, partition, isRefusing) }
-        }
-    }
-
     // MARK: - Records in
 
     package func write(_ lines: [Line], to topic: String) throws {
@@ -341,20 +334,6 @@ package final class Stage: @unchecked Sendable {
         return try look()
     }
 
-    /// What gateways and the IM backend write.
-    package func redis(_ commands: [String]) throws {
-        for command in commands {
-            let answer = try redisText(command)
-            if answer.hasPrefix("-") { throw SetupFault("redis-server: \(answer)") }
-        }
-    }
-
-    /// The server's answer as it came, line ends as blanks.
-    package func redisText(_ command: String) throws -> String {
-        String(decoding: redis.inline(command), as: UTF8.self).split(whereSeparator: \.isNewline)
-            .joined(separator: " ")
-    }
-
     // MARK: - Records out
 
     package func look() throws -> Seen {
@@ -384,23 +363,6 @@ package final class Stage: @unchecked Sendable {
     package func records(of topic: String) -> [LocalCluster.Record] {
         (0..<kafka.partitionCount(of: topic)).flatMap { kafka.records(topic, $0).map { LocalCluster.Record($0) } }
     }
-
-    // MARK: - APNs
-
-    /// From now on APNs answers every push with this; nil: as usual.
-    package func answerPushes(_ answer: ScenarioAnswer?) {
-        let rules = answer.map { [ScenarioRule(ScenarioRule.Match(), .answer($0))] } ?? []
-        apns.set(Scenario(rules: rules))
-    }
-
-    /// The simulator refuses every connection until `bringAPNsUp`. Returns its ledger so far, which ends here.
-    package func takeAPNsDown() -> [LedgerEntry] {
-        defer { apns.end() }
-        return apns.takeRequests()
-    }
-
-    /// Listens again, with the first scenario and an empty ledger.
-    package func bringAPNsUp() { apns.listen() }
 }
 
 /// `Stage.until`, of the stage that plays.

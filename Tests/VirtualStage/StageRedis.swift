@@ -2,10 +2,10 @@ import Glibc
 package import RedisModel
 import SimulatedSystem
 
-/// The Redis of a stage: it can stand still, keep replies back, and begin anew.
+/// A server of Redis on a stage: it can stand still, keep replies back, and begin anew.
 package final class StageRedis {
-    static let address = "127.0.0.5:6379"
     package let server: Server
+    let address: String
     private let system: SimulatedSystem
     private var isFrozen = false
     /// What comes meanwhile, in its order.
@@ -16,9 +16,10 @@ package final class StageRedis {
     private var heldReplies: [() -> Void] = []
     private var heldBytes: [UInt8] = []
     private var replication: ReplicationModel?
-    /// Commands HGET of workers, without those in scripts.
-    package private(set) var hashReads = 0
-    private static let hashRead = Array("\r\nHGET\r\n".utf8)
+    /// Commands of workers by name, without those in scripts.
+    private var reads: [String: Int] = [:]
+    private static let watched = ["HGET", "HGETALL"].map { (name: $0, mark: Array("\r\n\($0)\r\n".utf8)) }
+    private static let markMax = watched.map(\.mark.count).max() ?? 0
     /// Replies to workers that were errors.
     package private(set) var errorReplies = 0
 
@@ -31,10 +32,15 @@ package final class StageRedis {
         init(_ client: ClientID) { self.client = client }
     }
 
-    init(_ system: SimulatedSystem) {
+    convenience init(_ system: SimulatedSystem) {
+        self.init(system, Server(ServerOptions(host: "127.0.0.5", port: 6379)))
+    }
+
+    init(_ system: SimulatedSystem, _ server: Server) {
         self.system = system
-        server = Server(ServerOptions(host: "127.0.0.5", port: 6379))
-        system.network.serve(Self.address) { [unowned self] in accept($0) }
+        self.server = server
+        address = "\(server.options.host):\(server.options.port)"
+        system.network.serve(address) { [unowned self] in accept($0) }
     }
 
     private func accept(_ peer: ModelPeer) {
@@ -86,8 +92,12 @@ package final class StageRedis {
 
     private func note(_ bytes: [UInt8], on connection: Connection) {
         let text = connection.tail + bytes
-        hashReads += Self.count(of: Self.hashRead, in: text)
-        connection.tail = Array(text.suffix(Self.hashRead.count - 1))
+        for (name, mark) in Self.watched {
+            // A mark that ended in the bytes before was counted with them.
+            let seen = connection.tail.suffix(mark.count - 1)
+            reads[name, default: 0] += Self.count(of: mark, in: seen + bytes)
+        }
+        connection.tail = Array(text.suffix(Self.markMax - 1))
         if !marker.isEmpty, bytes.firstRange(of: marker) != nil {
             marker = []
             held = connection
@@ -96,6 +106,9 @@ package final class StageRedis {
     }
 
     // MARK: What a test does
+
+    /// Commands `HGET` or `HGETALL` of workers, without those in scripts.
+    package func reads(by name: String) -> Int { reads[name] ?? 0 }
 
     /// A line as a person types it; the reply's bytes.
     package func inline(_ line: String) -> [UInt8] {
@@ -127,10 +140,20 @@ package final class StageRedis {
     }
 
     /// It ends and begins anew: as another process, with its data.
-    package func restart() {
-        let snapshot = server.snapshot
-        system.network.cut(to: Self.address)
+    package func restart() { restart(with: snapshot) }
+
+    package var snapshot: Snapshot { server.snapshot }
+
+    /// It begins anew with these data.
+    package func restart(with snapshot: Snapshot) {
+        system.network.cut(to: address)
         server.restart(with: snapshot)
+    }
+
+    /// Its process ends: it accepts nobody any more.
+    func kill() {
+        system.network.close(address)
+        system.network.cut(to: address)
     }
 
     /// The replies of the connection on which this is sent next are kept back from then on.

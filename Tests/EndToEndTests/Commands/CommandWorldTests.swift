@@ -293,6 +293,18 @@ struct CommandWorldTests {
         await world.close()
     }
 
+    /// What workers do then: StageTests.TokenLossTests.
+    @Test func anAcceptedLossIsNotedByTheServersClock() async throws {
+        let world = try await LocalCluster()
+        let path = try world.writeConfiguration()
+        let run = try CommandRun("tokens", "accept", "--config", path, "--json")
+        #expect(run.code == 0, "\(run.output)\(run.errors)")
+        let script = #"EVAL "return redis.call('TIME')[1] - redis.call('GET', KEYS[1]) / 1000" 1 c:w:{accepted}"#
+        let age = try world.redis.command(script)
+        #expect([":0", ":1", ":2", ":3"].contains { age.hasPrefix($0) }, "\(age)")
+        await world.close()
+    }
+
     @Test func malformedPresenceIsShownAsSuch() async throws {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()

@@ -10,45 +10,25 @@ struct OlderDataTests {
     /// The worker lives through it. `trust-copies` keeps it from making its newest changes again, which would hide the
     /// loss of the last half minute.
     @Test func aRestoredSnapshotSendsNobodysTextToAPhoneThatChangedHands() async throws {
-        try await Self.play { stage, worker in
-            try await Self.restore(stage)
-            return worker
-        }
-    }
-
-    /// No worker lives that has seen the newer data: the commits in Kafka name it.
-    @Test func aWorkerThatStartsAfterTheRestoreNoticesToo() async throws {
-        try await Self.play { stage, worker in
-            await worker.kill()
-            try await Self.restore(stage)
-            return try await WorkerRun(stage, defect: "trust-copies")
-        }
-    }
-
-    private static func restore(_ stage: Stage) async throws {
-        let redis = stage.world.redis
-        try await offPool {
-            redis.kill()
-            try redis.restart()
-        }
-    }
-
-    private static func play(_ restore: (Stage, WorkerRun) async throws -> WorkerRun) async throws {
         try await Stage.bare(.oneShard) { stage in
             let phone = token("a", "phone")
             let others = (0..<60).map { "other-\($0)" }
             try await stage.writeState([.bind("a", as: phone)] + others.map { .bind($0) })
-            let first = try await WorkerRun(stage, defect: "trust-copies")
-            try await first.awaitState()
+            let worker = try await WorkerRun(stage, defect: "trust-copies")
+            try await worker.awaitState()
             try await Self.awaitBeats(stage)
             try await stage.redis(["SAVE"])
             try await stage.writeState([
                 .state("unbind", "a", #""token":{"device":"phone","token":"\#(phone)","bind_ver":1}"#),
                 .bind("b", as: phone, version: 2),
             ])
-            try await first.awaitState()
+            try await worker.awaitState()
             try await Self.awaitBeats(stage)
-            let second = try await restore(stage, first)
+            let redis = stage.world.redis
+            try await offPool {
+                redis.kill()
+                try redis.restart()
+            }
             try await stage.writeEvents([
                 .message("a-1", to: ["a"], push: #""content":"for a alone""#), .message("b-1", to: ["b"]),
                 .message("o-1", to: ["other-1"]),
@@ -59,14 +39,14 @@ struct OlderDataTests {
             #expect(seen.outcomes(of: "a-1") == ["a suppressed no_token"])
             #expect(seen.outcomes(of: "b-1") == ["b/phone accepted ok 1"])
             #expect(seen.outcomes(of: "o-1") == ["other-1/phone accepted ok 1"])
-            let metrics = try await second.metrics()
+            let metrics = try await worker.metrics()
             #expect(metrics.sum("carillon_redis_rollbacks_total") == 1)
             #expect(metrics.sum("carillon_state_replayed_total") >= 2)
-            #expect(try second.logText.contains("Redis returned with older data"))
+            #expect(try worker.logText.contains("Redis returned with older data"))
             try await until("it is ready again") {
-                try await second.metrics().sum("carillon_redis_older_data") == 0
+                try await worker.metrics().sum("carillon_redis_older_data") == 0
             }
-            #expect(try await second.drain() == 0)
+            #expect(try await worker.drain() == 0)
         }
     }
 

@@ -265,15 +265,6 @@ struct TraceSettingsTests {
         return settings
     }
 
-    @Test func aSampleOfNobodyKeepsNothing() async throws {
-        try await Stage.with(Self.settings("0")) { stage in
-            try await stage.play(
-                state: [.bind("t1"), .bind("t1", "pad", as: token("t1", "pad", TokenPrefix.gone))],
-                events: [.message("m1", to: ["t1"])])
-            #expect(try await stage.redisText("GET c:d2:{im:t1}mm1") == "$1 f")
-        }
-    }
-
     /// No ack comes, which leaves no trace of a user of the others; the second round's claim finds the first one's mark.
     @Test func theSecondRoundOfAFirstDeliveryIsNotCalledResumed() async throws {
         try await Stage.with(Self.settings("0.000000001")) { stage in
@@ -294,17 +285,6 @@ struct TraceSettingsTests {
                 let outcome = try #require(record["outcomes"]?.array?.first)
                 #expect(outcome["reason"]?.string == "ExpiredToken" && record["resumed"]?.bool == isResumed, "\(uid)")
             }
-        }
-    }
-
-    @Test func ofTheOthersFailuresAreKept() async throws {
-        try await Stage.with(Self.settings("0.000000001")) { stage in
-            let seen = try await stage.play(
-                state: [.bind("t1"), .bind("t2", as: token("t2", "phone", TokenPrefix.gone))],
-                events: [.message("m1", to: ["t1"]), .message("m2", to: ["t2"])])
-            #expect(seen.outcomes(of: "m2") == ["t2/phone rejected ExpiredToken 1"])
-            #expect(try await stage.redisText("GET c:d2:{im:t1}mm1") == "$1 f")
-            #expect(try await stage.redisText("GET c:d2:{im:t2}mm2").contains("ExpiredToken"))
         }
     }
 }

@@ -240,7 +240,7 @@ struct CrossingTests {
 
     /// HGETs outside of scripts so far: of a message to one user only the look at the newest number makes one, where the ledger has grown or
     /// the client has reported.
-    private func reads(_ stage: Stage) -> Int { stage.redis.hashReads }
+    private func reads(_ stage: Stage) -> Int { stage.redis.reads(by: "HGET") }
 
     /// Calls of a Redis command so far. A claim makes one ZCARD, and a look another.
     private func calls(_ command: String, _ stage: Stage) throws -> Int {
