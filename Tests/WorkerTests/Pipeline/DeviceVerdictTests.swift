@@ -220,7 +220,7 @@ struct UnclaimedTests {
             try [RecipientJob.Flags.owesClaim, [.owesClaim, .owesCount]].map { flags in
                 var record = ParkedRecord(
                     app: "im", uid: "u", raw: [], cause: .unclaimed, dueMs: 0, writtenMs: 0, id: "mm")
-                record.flags = flags.intersection(.writtenWhileParked).rawValue
+                record.facts = ParkedFacts(of: flags)
                 let job = RecipientJob(
                     event: try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
                     candidate: Candidate(uid: "u", order: 0))

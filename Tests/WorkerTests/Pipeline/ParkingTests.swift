@@ -15,7 +15,7 @@ import Testing
         record.devices = ["phone", "p\"ad"]
         record.done = ["pc"]
         record.holdUntilMs = 99
-        record.flags = 512
+        record.facts = [.accepted, .owesCount]
         record.silentConnections = [ParkedRecord.SilentConnection(device: "w\"eb", epoch: -4)]
         record.trace = [0, 255, 10]
         record.mover = "1-2"
@@ -23,6 +23,40 @@ import Testing
         record.uid = nil
         record.conversation = "c"
         #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
+    }
+
+    /// As version 1.0 wrote it. Records outlive the worker that wrote them, so this format never changes.
+    @Test func aStoredRecordOfVersion1IsUnderstood() throws {
+        let stored = """
+            {"v":1,"park":"retry_after","app":"im","uid":"u","id":"mabc","due_ms":17,"at_ms":5,"kafka_ms":3,"partition":4,\
+            "offset":9,"client":"production/default","devices":["phone"],"done":["pc"],"hold_ms":99,"flags":\(1 << 9 | 1 << 22),\
+            "suspects":{"web":-4},"trace":"00ff0a","mover":"1-2"}
+            {"v":1}
+            """
+        let record = try #require(Array(stored.utf8).withUnsafeBytes { ParkedRecord($0) })
+        #expect(record.cause == .retryAfter && record.app == "im" && record.uid == "u" && record.id == "mabc")
+        #expect(record.dueMs == 17 && record.writtenMs == 5 && record.holdUntilMs == 99)
+        #expect(
+            record.source == EventSource(partition: 4, offset: 9, kafkaMs: 3) && record.client == "production/default")
+        #expect(record.devices == ["phone"] && record.done == ["pc"] && record.facts == [.accepted, .reached])
+        #expect(record.silentConnections == [ParkedRecord.SilentConnection(device: "web", epoch: -4)])
+        #expect(record.trace == [0, 255, 10] && record.mover == "1-2" && record.raw == Array("{\"v\":1}".utf8))
+    }
+
+    @Test(
+        arguments: [
+            (2, .recordedWithoutDevice), (9, .accepted), (10, .failed), (11, .offeredSMS), (16, .clearsBadge),
+            (22, .reached),
+            (31, .owesCount),
+        ] as [(Int, RecipientJob.Flags)])
+    func eachFactOfAStoredRecordHasItsBitForEver(bit: Int, flag: RecipientJob.Flags) {
+        #expect(ParkedFacts(rawValue: 1 << bit).flags == flag)
+        #expect(ParkedFacts(of: flag).rawValue == 1 << bit)
+    }
+
+    @Test func aRecipientThatOwesAClaimSaysSoAndItsReaderClaimsAnew() {
+        let facts = ParkedFacts(of: [.owesClaim, .waiting, .holdArmed])
+        #expect(facts == .owesClaim && facts.rawValue == 4096 && facts.flags.isEmpty)
     }
 
     @Test func aForeignRecordIsNoParkedRecord() {

@@ -239,7 +239,7 @@ extension Dispatcher {
             record.done.append(device.route.device)
         }
         record.holdUntilMs = job.parking?.holdUntilMs
-        record.flags = job.flags.intersection(.writtenWhileParked).rawValue
+        record.facts = ParkedFacts(of: job.flags)
         record.silentConnections = job.silentConnections.map {
             ParkedRecord.SilentConnection(device: $0.device, epoch: $0.connectionEpoch)
         }

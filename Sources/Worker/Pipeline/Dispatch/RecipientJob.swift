@@ -124,14 +124,6 @@ final class RecipientJob {
         static let owesCount = Flags(rawValue: 2_147_483_648)
         /// Counted in `EventJob.postponed`.
         static let waiting = Flags(rawValue: 134_217_728)
-
-        /// The facts in a parked record.
-        static let keptWhileParked: Flags = [
-            .recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge, .reached,
-            .owesCount,
-        ]
-        /// With `owesClaim` the record replaces a mark that Redis refused.
-        static let writtenWhileParked = keptWhileParked.union(.owesClaim)
     }
 
     struct SilentConnection {

@@ -37,8 +37,7 @@ struct ParkedRecord: Sendable, Equatable {
     var done: [String] = []
     /// The end of the hold for a desktop; nil: none is held.
     var holdUntilMs: Int64?
-    /// `RecipientJob.Flags` that apply to later rounds.
-    var flags: UInt32 = 0
+    var facts: ParkedFacts = []
     var silentConnections: [SilentConnection] = []
     /// The trace so far (`TraceBytes`).
     var trace: [UInt8] = []
@@ -56,7 +55,7 @@ struct ParkedRecord: Sendable, Equatable {
 
     /// The kind of a recipient's pair, if Redis refused its mark; nil for other records.
     var dedupKind: PairKind? {
-        guard uid != nil, RecipientJob.Flags(rawValue: flags).contains(.owesClaim) else { return nil }
+        guard uid != nil, facts.contains(.owesClaim) else { return nil }
         return id.first.flatMap { PairKind(rawValue: String($0)) }
     }
 
@@ -84,7 +83,7 @@ struct ParkedRecord: Sendable, Equatable {
         writer.texts("devices", devices)
         writer.texts("done", done)
         if let holdUntilMs { writer.member("hold_ms", holdUntilMs) }
-        if flags != 0 { writer.member("flags", Int64(flags)) }
+        if !facts.isEmpty { writer.member("flags", Int64(facts.rawValue)) }
         if !silentConnections.isEmpty {
             writer.key("suspects")
             writer.beginObject()
@@ -156,7 +155,7 @@ struct ParkedRecord: Sendable, Equatable {
         devices = tree["devices"]?.array?.compactMap(\.string) ?? []
         done = tree["done"]?.array?.compactMap(\.string) ?? []
         holdUntilMs = tree["hold_ms"]?.int
-        flags = UInt32(truncatingIfNeeded: tree["flags"]?.int ?? 0)
+        facts = ParkedFacts(rawValue: UInt32(truncatingIfNeeded: tree["flags"]?.int ?? 0))
         silentConnections =
             tree["suspects"]?.members?.compactMap { member in
                 member.value.int.map { SilentConnection(device: member.key, epoch: $0) }

@@ -30,7 +30,7 @@ extension RecipientJob {
         parking.done = record.done
         parking.holdUntilMs = record.holdUntilMs
         self.parking = parking
-        flags.formUnion(Flags(rawValue: record.flags).intersection(.keptWhileParked))
+        flags.formUnion(record.facts.flags)
         if let until = record.holdUntilMs, until <= steadyMs { flags.insert(.holdOver) }
         silentConnections = record.silentConnections.map {
             SilentConnection(device: $0.device, connectionEpoch: $0.epoch)

@@ -1,0 +1,35 @@
+/// Facts of a recipient that its record in `carillon.parked` keeps, in the record's member `flags`.
+///
+/// The bits are a stored format, and workers of other versions read it: never change or reuse one.
+struct ParkedFacts: OptionSet, Sendable, Equatable {
+    let rawValue: UInt32
+
+    static let recordedWithoutDevice = ParkedFacts(rawValue: 1 << 2)
+    static let accepted = ParkedFacts(rawValue: 1 << 9)
+    static let failed = ParkedFacts(rawValue: 1 << 10)
+    static let offeredSMS = ParkedFacts(rawValue: 1 << 11)
+    /// The record replaces a mark that Redis refused. The reader claims again.
+    static let owesClaim = ParkedFacts(rawValue: 1 << 12)
+    static let clearsBadge = ParkedFacts(rawValue: 1 << 16)
+    static let reached = ParkedFacts(rawValue: 1 << 22)
+    static let owesCount = ParkedFacts(rawValue: 1 << 31)
+
+    private static let flags: [(fact: ParkedFacts, flag: RecipientJob.Flags)] = [
+        (.recordedWithoutDevice, .recordedWithoutDevice), (.accepted, .accepted), (.failed, .failed),
+        (.offeredSMS, .offeredSMS), (.owesClaim, .owesClaim), (.clearsBadge, .clearsBadge), (.reached, .reached),
+        (.owesCount, .owesCount),
+    ]
+
+    init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    init(of flags: RecipientJob.Flags) {
+        self = Self.flags.reduce(into: []) { if flags.contains($1.flag) { $0.insert($1.fact) } }
+    }
+
+    /// The flags of the recipient that continues from the record.
+    var flags: RecipientJob.Flags {
+        Self.flags.reduce(into: []) { if contains($1.fact), $1.fact != .owesClaim { $0.insert($1.flag) } }
+    }
+}
