@@ -48,11 +48,11 @@ extension Pipeline: RedisClientDelegate {
         case .newestBase, .newestSize: newestBadges.didReply(tag, reply)
         case .keyCount:
             let counts = StateStore.keyCounts(reply)
-            counts == nil ? didFailToCount(RedisFault(.protocolViolation)) : didCountKeys(counts)
-        case .time: didReadTime(StateStore.timeMs(reply))
+            counts == nil ? tokenLoss.didFailToCount(RedisFault(.protocolViolation)) : tokenLoss.didCount(counts)
+        case .time: clock.didRead(StateStore.timeMs(reply))
         case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
-        case .beat: didBeat(tag.ref, reply)
-        case .beatLook: didLookAtBeat(tag.ref.slot, count: reply.int64)
+        case .beat: dataAge.didBeat(tag.ref, reply)
+        case .beatLook: dataAge.didLookAtBeat(tag.ref.slot, count: reply.int64)
         case .endReplay: break
         case .note, .push, .updatePush: break
         case .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient, .parkedEvent,
@@ -87,11 +87,11 @@ extension Pipeline: RedisClientDelegate {
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didFail(tag, fault)
         case .newestBase, .newestSize: newestBadges.didFail(tag)
         case .due: digests.didFailDue(fault)
-        case .keyCount: didFailToCount(fault)
-        case .time: didFailToAskTime(fault)
+        case .keyCount: tokenLoss.didFailToCount(fault)
+        case .time: clock.didFailToAsk(fault)
         case .lossAccepted: didReadAcceptance(nil)
         case .endReplay, .beatLook: break
-        case .beat: didFailToBeat(tag.ref.slot, fault)
+        case .beat: dataAge.didFailToBeat(tag.ref.slot, fault)
         case .note: dispatcher.didFailNote(tag.ref, fault)
         case .push, .updatePush: break
         case .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient, .parkedEvent,
@@ -111,7 +111,9 @@ extension Pipeline: RedisClientDelegate {
         if !shard.store.client.isCluster, client.server.isReplica ?? false {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
-        checkServer()
+        // Before anything is read over this link: its answer comes first.
+        dataAge.beat()
+        tokenLoss.linkIsReady()
         userStates.serverMayHaveChanged()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()
@@ -120,6 +122,12 @@ extension Pipeline: RedisClientDelegate {
     /// The acks are known, so that later recipients of its conversation may continue.
     private func passIfRouted(_ ref: WorkRef) {
         if let job = work.recipient(ref), job.candidate == nil { lookup.passed(job) }
+    }
+
+    /// - Parameter atMs: when an operator accepted a loss, by the server's clock, Unix ms; nil: nobody did.
+    private func didReadAcceptance(_ atMs: Int64?) {
+        tokenLoss.didReadAcceptance(atMs)
+        if let atMs { dataAge.didReadAcceptance(atMs) }
     }
 
     private func noteWritten() {

@@ -3,7 +3,7 @@ import PushCore
 /// Chunks of large groups: those that were read, and those that the broker refused.
 extension Pipeline {
     func beginChunk(_ chunk: ChunkRecord, _ event: Event, _ origin: EventJob.Origin) {
-        guard let app = app(event.app), case .message(let message) = event.body else {
+        guard let app = apps[event.app], case .message(let message) = event.body else {
             return chunks.settle(origin.place)
         }
         var origin = origin

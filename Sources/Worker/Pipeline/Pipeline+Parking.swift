@@ -6,22 +6,22 @@ import Telemetry
 
 /// Events that are parked on arrival, and records that return.
 extension Pipeline {
-    /// Parks further events of an app that has its share. Returns false if the event begins.
-    func parks(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ app: AppContext) -> Bool {
+    /// Parks further events of an app that has its share.
+    func parkOverShare(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ app: AppContext) -> Passage {
         guard app.inHand.isFull(shard.limits, partition: record.origin.partition.partition),
             raw.count <= ParkedRecord.rawMax
-        else { return false }
+        else { return .goesOn }
         return park(record, event, raw, .share, dueMs: shard.steadyMs)
     }
 
     private func park(
         _ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ cause: ParkCause, dueMs: Int64
-    ) -> Bool {
+    ) -> Passage {
         var parked = ParkedRecord(
             app: event.app, uid: nil, raw: raw, cause: cause, dueMs: dueMs, writtenMs: shard.steadyMs, id: "")
         parked.source = record.origin.source
         switch event.body {
-        case .userState: return false
+        case .userState: return .goesOn
         case .message(let message):
             let kind: PairKind = message.value.kind == .revoke ? .revoke : .message
             parked.id = kind.rawValue + message.value.msgID
@@ -39,9 +39,9 @@ extension Pipeline {
             parked.dueMs = max(dueMs, shard.steadyMs &+ shard.limits.outOfHandMs)
             parked.process = shard.processMark
         }
-        recorder.writeParked(parked, eventID: event.id, of: app(event.app))
+        recorder.writeParked(parked, eventID: event.id, of: apps[event.app])
         parking.park(record, as: parked, events)
-        return true
+        return .kept
     }
 
     /// Events after a parked one of their conversation, and those that the broker refused.
@@ -54,7 +54,7 @@ extension Pipeline {
             _ = park(record, read, event.raw, .behind, dueMs: shard.steadyMs &+ leftMs)
         }
         parking.refused.takeAll { record, _ in
-            if case .event(let event, let raw) = record.content, let app = app(event.app) {
+            if case .event(let event, let raw) = record.content, let app = apps[event.app] {
                 beginEvent(event, raw, of: app, record.origin)
             }
         }
@@ -66,7 +66,7 @@ extension Pipeline {
         let origin = EventJob.Origin(partition: work.partition, place: work.place, source: work.record.source)
         do throws(BadRecord) {
             let event = try shard.read(event: work.record.raw, work.record.source)
-            guard let app = app(event.app), beginEvent(event, work.record.raw, of: app, origin, parked: work) else {
+            guard let app = apps[event.app], beginEvent(event, work.record.raw, of: app, origin, parked: work) else {
                 throw BadRecord(.unknownKind, "not a parked record of this version")
             }
         } catch {
@@ -116,7 +116,7 @@ extension Pipeline {
             app.inHand.look(pushesAhead: app.pushesAhead, isHeld: isHeld, shard.limits, nowNanos: now)
             for client in app.clients { client.probesBegun = 0 }
         }
-        guard hasRoom, stateFirstNanos == nil, !events.isClosing, !isStoppedByLoss, !isStoppedByClock,
+        guard hasRoom, stateFirstNanos == nil, !events.isClosing, !tokenLoss.isStopped, !clock.isStopped,
             !shard.isRedisBehind
         else { return }
         parking.look(atMost: shard.limits.parkedPerLook) { record in mayBegin(record) }

@@ -41,7 +41,7 @@ extension Pipeline: IntakeOwner {
     func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
 
     func intakeDidLearnCommitted(_ intake: Intake) {
-        if intake === userState { compareCommitted() }
+        if intake === userState { dataAge.compareCommitted() }
     }
 
     func intakeDidClose(_ intake: Intake) {

@@ -76,7 +76,7 @@ extension Pipeline {
     // MARK: Time
 
     func tick() {
-        lookAtClock()
+        clock.look()
         for intake in intakes {
             intake.tick(hasRoom: hasRoom(intake), commits: intake !== userState)
             noteShare(of: intake)
@@ -87,12 +87,12 @@ extension Pipeline {
         parkWhatWaits()
         parking.tick()
         dispatcher.releaseBrakes(of: apps.values)
-        if hasRoom, !events.isClosing, !isStoppedByClock { digests.poll() }
+        if hasRoom, !events.isClosing, !clock.isStopped { digests.poll() }
         holdStateIfRefused()
         newestBadges.lookAgain()
         badgeUpdates.leaveUnsent()
-        beatAndCommit()
-        askKeys()
+        dataAge.beatAndCommit()
+        tokenLoss.ask()
         sample()
         owner?.pipelineDidTick()
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)

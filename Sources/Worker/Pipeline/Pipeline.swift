@@ -33,45 +33,12 @@ final class Pipeline {
     /// Events wait for the user state present at the assignment: since this time (monotonic); nil if they do not.
     var stateFirstNanos: UInt64?
     let newestBadges: NewestBadges
-    var tokenLoss = TokenLoss()
-    var dataAge: DataAge
-    /// Applies user state again since Redis has older data; nil: it does not.
-    var replay: (any StateReplay)?
-    let replaySource: any StateReplaySource
-    /// Servers that have not answered the last beat.
-    var beatsAwaited: Set<Int> = []
-    /// The number of the last beat, and the offsets that it carries (`Intake.settledPlaces`).
-    var beatRound: UInt32 = 0
-    var beatNanos: UInt64 = 0
-    var beatPlaces: [Int32: Int64] = [:]
-    var replayLines = LogLimiter<ReplayLine>()
-    let stopsAtTokenLoss: Bool
-    /// Recipients without a token that wait until the keys are counted.
-    var unconfirmed: [RecipientJob] = []
-    /// When the keys were asked for, monotonic; nil if no answer is due.
-    var keysAskedNanos: UInt64?
-    /// When the query of the last count was sent.
-    var keysCountedNanos: UInt64 = 0
-    /// The server processes of the last links (`RedisServers.serverGeneration`).
-    var seenServer: UInt32 = 0
-    var clockVerdict = ClockWatch.Verdict.unknown
-    var isTimeAsked = false
-    /// Which of a cluster's servers is asked.
-    var timeTurn = 0
-    /// When Redis was asked for the time last, monotonic.
-    var timeAskedNanos: UInt64?
-    /// The log and the metrics say that tokens are lost.
-    var isLossTold = false
-    /// When all keys were there last, and when those that are being counted were asked for: by the server's clock, Unix ms.
-    var keysWholeMs: Int64 = 0
-    var askedServerMs: Int64 = 0
-    /// By how much the server's clock is ahead of this worker's.
-    var serverAheadMs: Int64 = 0
-    private(set) var apps: [String: AppContext]
+    let clock: ClockGuard
+    let tokenLoss: TokenLossGuard
+    let dataAge: DataAgeGuard
+    let apps: AppTable
     /// Denied members: routed after all decisions of this turn, and their marks are built after that.
     private let denied = Tray<RecipientJob>()
-    /// The app of the last record, because the next one usually has the same.
-    private var lastApp: AppContext?
     private var rejectionLines = LogLimiter<BadRecord.Rule>()
     var tickTimer: LoopTimer?
     var stateTimer: LoopTimer?
@@ -79,13 +46,10 @@ final class Pipeline {
 
     init(_ parts: PipelineParts) {
         shard = ShardContext(parts)
-        stopsAtTokenLoss = parts.stopsAtTokenLoss
-        dataAge = DataAge(isCluster: parts.store.client.isCluster)
-        replaySource = parts.replaySource
         work = WorkTable(
             capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax,
             isShared: parts.limits.isShared, ofProcess: parts.shared.conversations)
-        apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+        apps = AppTable(parts.apps)
         events = Intake(shard, consumer: parts.events, classes: [.events], batch: parts.limits.pollBatch)
         userState = Intake(
             shard, consumer: parts.userState, classes: [.userState, .parked], batch: parts.limits.pollBatch)
@@ -104,12 +68,18 @@ final class Pipeline {
         dispatcher = Dispatcher(
             shard, work, claims: claims, sender: sender, recorder: recorder, bursts: bursts,
             parking: parking)
-        digests = Digests(shard, apps: apps)
+        digests = Digests(shard, apps: apps.byID)
         userStates = UserStates(
             shard, results: parts.stateResults ? (outbox: parts.outbox, topic: parts.topics.stateResults) : nil)
         badgeUpdates = BadgeUpdates(shard, work, sender: sender, recorder: recorder)
         stateWatch = StateWatch(userState, parts.shared.stateProgress, shardIndex: parts.shardIndex)
         newestBadges = NewestBadges(shard, sender: sender, bursts: bursts, updates: badgeUpdates)
+        clock = ClockGuard(shard, [events, userState, chunks])
+        tokenLoss = TokenLossGuard(
+            shard, work, lookup: lookup, clock: clock, [events, chunks], stopsReading: parts.stopsAtTokenLoss)
+        dataAge = DataAgeGuard(
+            shard, apps, lookup: lookup, userStates: userStates, clock: clock, tokenLoss: tokenLoss, [events, chunks],
+            userState: userState, source: parts.replaySource, stopsReading: parts.stopsAtTokenLoss)
         shard.runTurn = { [unowned self] in turn() }
     }
 
@@ -140,9 +110,8 @@ final class Pipeline {
 
     /// Adds an app, from the next record on.
     func add(_ app: AppContext) {
-        apps[app.id] = app
-        lastApp = nil
-        shard.add(app: app.id, isShared: apps.count > 1)
+        apps.add(app)
+        shard.add(app: app.id, isShared: apps.values.count > 1)
         if shard.limits.isShared { work.share() }
         digests.add(app)
         sender.add(app)
@@ -151,7 +120,7 @@ final class Pipeline {
     /// Stops reading, and hands back everything that is not in flight. Pushes in flight continue to their end.
     func stopIntake() {
         for intake in intakes { intake.close() }
-        replay?.cancel()
+        dataAge.cancel()
         for intake in intakes { parking.handBack(of: intake) { _ in true } }
         handBack({ _ in true }, changes: { _ in true })
         userStates.handBack()
@@ -166,8 +135,7 @@ final class Pipeline {
 
     /// Closes Redis and APNs; no outcome comes any more.
     func shut() {
-        replay?.cancel()
-        replay = nil
+        dataAge.cancel()
         for intake in intakes { intake.cancel() }
         recorder.outbox.cancel()
         shard.timers.cancel()
@@ -246,19 +214,19 @@ final class Pipeline {
     /// All of a candidate is read: the decision, and the claim that makes it this worker's.
     private func decide(_ job: RecipientJob) {
         shard.enter(.decide)
-        guard let candidate = job.candidate, !lookup.mustWait(job, toTake: .claiming) else { return }
+        guard let candidate = job.candidate, lookup.pass(job, to: .claiming) == .goesOn else { return }
         if !job.uid.isEmpty, shard.isRedisBehind || userStates.mayHaveMissed(readNanos: job.readNanos) {
             return lookup.postpone(job)
         }
-        if dispatcher.parksWhole(job, candidate) { return lookup.passed(job) }
+        if dispatcher.parkBehindEarlier(job, candidate) == .kept { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
         if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
         lookup.voidPresence(of: job, candidate)
         guard decider.decide(job, candidate) else { return dispatcher.endUnrecorded(job) }
-        if waitsForTokens(job, candidate) { return }
+        if tokenLoss.admit(job, candidate) == .kept { return }
         // Before the claim is sent: its answer and that of a token's owner come from two nodes of a cluster, and a twin
         // that ends between them would be visible in neither.
-        guard claims.takesKey(job) else {
+        guard claims.takeKey(job) == .goesOn else {
             dispatcher.waitForTwin(job)
             return lookup.passed(job)
         }
@@ -274,7 +242,7 @@ final class Pipeline {
             return lookup.readAgain(job)
         }
         if candidate.earlierTry == .ended { return dispatcher.endDuplicate(job) }
-        guard claims.takesKey(job) else {
+        guard claims.takeKey(job) == .goesOn else {
             dispatcher.waitForTwin(job)
             return lookup.passed(job)
         }
@@ -301,7 +269,7 @@ final class Pipeline {
     }
 
     private func didClaim(_ job: RecipientJob) {
-        switch dispatcher.didClaim(job, mustWait: { lookup.mustWait($0, toTake: .passing) }) {
+        switch dispatcher.didClaim(job, pass: { lookup.pass($0, to: .passing) }) {
         case .waits: return
         case .readsAcks: lookup.keepPlace(job, at: .claiming)
         case .passed: lookup.passed(job)
@@ -386,7 +354,7 @@ final class Pipeline {
             switch record.content {
             case .owed(let owed):
                 claims.rememberUnmarked(owed)
-                userStates.pay(owed, app: app(owed.request.app), intake, origin)
+                userStates.pay(owed, app: apps[owed.request.app], intake, origin)
             case .parked(let parked):
                 claims.rememberParked(parked)
                 parking.read(parked, origin)
@@ -395,22 +363,15 @@ final class Pipeline {
             }
             return
         }
-        guard let app = app(event.app) else { return intake.settle(origin.place) }
+        guard let app = apps[event.app] else { return intake.settle(origin.place) }
         switch event.body {
         case .userState(let state):
             userStates.apply(state, of: event, app: app, intake, origin, key: record.key, value: raw)
         case .message, .liveActivity:
-            if parks(record, event, raw, app) { return }
+            if parkOverShare(record, event, raw, app) == .kept { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
             beginEvent(event, raw, of: app, origin)
         }
-    }
-
-    /// The app of that id. The last one is compared first, which is cheaper than a hash.
-    func app(_ id: String) -> AppContext? {
-        if let lastApp, lastApp.id == id { return lastApp }
-        lastApp = apps[id]
-        return lastApp
     }
 
     /// Bad records go to the dead-letter topic with reason and place, and reading continues (contract section 0).

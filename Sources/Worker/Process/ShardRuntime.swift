@@ -87,7 +87,7 @@ package final class ShardRuntime: PipelineOwner {
             redisFault: pipeline.shard.store.client.faultText,
             redisRefusal: pipeline.shard.writes.refusal?.code,
             owedClaims: pipeline.recorder.owedCount + pipeline.userStates.owedCount,
-            hasLostTokens: pipeline.isStoppedByLoss, olderData: pipeline.olderDataText,
+            hasLostTokens: pipeline.tokenLoss.isStopped, olderData: pipeline.dataAge.olderText,
             pendingRecords: pipeline.pendingCount,
             pendingRecipients: pipeline.work.recipients.count,
             parkedRecords: pipeline.parking.count, overShare: pipeline.appsOverShare,
@@ -102,9 +102,9 @@ package final class ShardRuntime: PipelineOwner {
             refusedTopics: pipeline.recorder.outbox.refused.map {
                 ShardStatus.RefusedTopic(topic: $0.topic, why: $0.why)
             },
-            clock: pipeline.clockNote,
+            clock: pipeline.clock.note,
             redisPlaces: pipeline.shard.store.client.places,
-            goesOnWithOlderData: !pipeline.stopsAtTokenLoss)
+            goesOnWithOlderData: !pipeline.dataAge.stopsReading)
     }
 
     /// Applies a reload's changes (`ConfigurationChange`) and new apps. Removed apps remain.

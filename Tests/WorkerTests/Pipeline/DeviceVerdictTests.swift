@@ -245,7 +245,7 @@ struct UnclaimedTests {
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.claim = ClaimReply(state: .resume, badge: 1)
                 candidate.claim?.parkedUntilMs = leftMs == 0 ? 0 : pipeline.shard.nowMs + leftMs
-                return pipeline.dispatcher.parksBesideItself(job, candidate)
+                return pipeline.dispatcher.parkBesideEarlierTry(job, candidate) == .kept
             }
         }
         #expect(waits == [false, true, false])

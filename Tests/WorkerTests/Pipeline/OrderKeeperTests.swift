@@ -8,10 +8,10 @@ import Testing
 
     private static func ref(_ number: Int) -> WorkRef { WorkRef(slot: number, generation: 0) }
 
-    private static func waits(
-        _ order: inout OrderKeeper, _ number: Int, toTake step: OrderKeeper.Step, key: OrderKeeper.Key = key
-    ) -> Bool {
-        order.waits(ref(number), order: UInt64(number), key: key, toTake: step)
+    private static func pass(
+        _ order: inout OrderKeeper, _ number: Int, to step: OrderKeeper.Step, key: OrderKeeper.Key = key
+    ) -> Passage {
+        order.pass(ref(number), order: UInt64(number), key: key, to: step)
     }
 
     private static func released(_ order: inout OrderKeeper, by number: Int) -> [Int] {
@@ -21,11 +21,11 @@ import Testing
     @Test func recipientsBehindALateOneContinueAfterItInOrder() {
         var order = OrderKeeper()
         order.stepOut(Self.ref(1), order: 1, key: Self.key, to: .reading)
-        let areWaiting = [3, 2, 3].map { Self.waits(&order, $0, toTake: .claiming) }
-        #expect(areWaiting == [true, true, true])
-        let isEarlierWaiting = Self.waits(&order, 0, toTake: .passing)
-        let isAnotherWaiting = Self.waits(&order, 3, toTake: .passing, key: 8)
-        #expect(!isEarlierWaiting && !isAnotherWaiting, "earlier, and of another conversation")
+        let later = [3, 2, 3].map { Self.pass(&order, $0, to: .claiming) }
+        #expect(later == [.kept, .kept, .kept])
+        let earlier = Self.pass(&order, 0, to: .passing)
+        let another = Self.pass(&order, 3, to: .passing, key: 8)
+        #expect(earlier == .goesOn && another == .goesOn, "earlier, and of another conversation")
         let byOther = Self.released(&order, by: 2)
         #expect(byOther.isEmpty, "it is not out of order itself")
         let byLate = Self.released(&order, by: 1)
@@ -36,15 +36,13 @@ import Testing
     @Test func lateOnesFollowEachOtherStepByStep() {
         var order = OrderKeeper()
         for number in [2, 1] { order.stepOut(Self.ref(number), order: UInt64(number), key: Self.key, to: .reading) }
-        let waitsToRead = Self.waits(&order, 2, toTake: .reading)
-        #expect(!waitsToRead, "both may be read at once")
-        order.take(.claiming, Self.ref(1), order: 1, key: Self.key)
-        let waitsToClaim = Self.waits(&order, 2, toTake: .claiming)
-        #expect(!waitsToClaim)
-        order.take(.claiming, Self.ref(2), order: 2, key: Self.key)
+        let reading = Self.pass(&order, 2, to: .reading)
+        #expect(reading == .goesOn, "both may be read at once")
+        let claiming = [1, 2].map { Self.pass(&order, $0, to: .claiming) }
+        #expect(claiming == [.goesOn, .goesOn])
         order.stepOut(Self.ref(1), order: 1, key: Self.key, to: .reading)
-        let waitToPass = [2, 3].map { Self.waits(&order, $0, toTake: .passing) }
-        #expect(waitToPass == [true, true], "the first is read once more")
+        let passing = [2, 3].map { Self.pass(&order, $0, to: .passing) }
+        #expect(passing == [.kept, .kept], "the first is read once more")
         let next = Self.released(&order, by: 1)
         #expect(next == [2, 3])
     }
@@ -52,8 +50,8 @@ import Testing
     @Test func nobodyIsReleasedToWaitAgain() {
         var order = OrderKeeper()
         for number in [1, 2] { order.stepOut(Self.ref(number), order: UInt64(number), key: Self.key, to: .waiting) }
-        let isWaiting = Self.waits(&order, 3, toTake: .reading)
-        #expect(isWaiting)
+        let reading = Self.pass(&order, 3, to: .reading)
+        #expect(reading == .kept)
         let byFirst = Self.released(&order, by: 1)
         let bySecond = Self.released(&order, by: 2)
         #expect(byFirst.isEmpty && bySecond == [3])
@@ -95,17 +93,14 @@ private struct OrderRun {
 
     private func ref(_ number: Int) -> WorkRef { WorkRef(slot: number, generation: 0) }
 
-    private mutating func mustWait(_ number: Int, _ step: OrderKeeper.Step) -> Bool {
-        if order.waits(ref(number), order: UInt64(number), key: 1, toTake: step) {
-            phases[number] = .held
-            return true
-        }
-        order.take(step, ref(number), order: UInt64(number), key: 1)
-        return false
+    private mutating func pass(_ number: Int, to step: OrderKeeper.Step) -> Passage {
+        let passage = order.pass(ref(number), order: UInt64(number), key: 1, to: step)
+        if passage == .kept { phases[number] = .held }
+        return passage
     }
 
     private mutating func read(_ number: Int) {
-        if !mustWait(number, .reading) { ask(number, .reading) }
+        if pass(number, to: .reading) == .goesOn { ask(number, .reading) }
     }
 
     private mutating func ask(_ number: Int, _ phase: Phase) {
@@ -120,8 +115,8 @@ private struct OrderRun {
             order.stepOut(ref(number), order: UInt64(number), key: 1, to: .waiting)
             phases[number] = .postponed
         } else if phases[number] == .reading {
-            if !mustWait(number, .claiming) { ask(number, .claiming) }
-        } else if mustWait(number, .passing) {
+            if pass(number, to: .claiming) == .goesOn { ask(number, .claiming) }
+        } else if pass(number, to: .passing) == .kept {
             return
         } else if isMishap {
             order.stepOut(ref(number), order: UInt64(number), key: 1, to: .reading)

@@ -79,7 +79,7 @@ extension Pipeline {
             "push":{"content":"x"}}
             """
         let event = try shard.reader.read(Array(text.utf8), of: .events)
-        guard case .message(let message) = event.body, let app = app("im") else {
+        guard case .message(let message) = event.body, let app = apps["im"] else {
             throw SetupFault("the message is none")
         }
         let raw = Array(text.utf8)

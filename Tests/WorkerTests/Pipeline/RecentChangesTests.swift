@@ -54,7 +54,7 @@ import Testing
             let record = #"{"v":1,"kind":"read","app":"im","event_id":"e","sent_ms":1700000000000,"uid":"u","#
             let event = try pipeline.shard.reader.read(
                 Array((record + #""conv_id":"c","up_to_seq":1}"#).utf8), of: .userState)
-            guard case .userState(let state) = event.body, let app = pipeline.app("im") else { return [Bool]() }
+            guard case .userState(let state) = event.body, let app = pipeline.apps["im"] else { return [Bool]() }
             let before = pipeline.userStates.mayHaveMissed(readNanos: now)
             pipeline.userStates.applyAgain(state, of: event, app: app)
             _ = pipeline.userStates.beginAgain()

@@ -25,20 +25,20 @@ final class Bursts {
         table = BurstTable(waitingMax: shard.limits.recipientsMax / 2)
     }
 
-    /// - Returns: true if the push waits. At the window's end it may be read, revoked or expired, and is pushed then
-    ///   or never. The device's other pushes do not wait for it.
-    func joins(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> Bool {
+    /// Adds the push to its conversation's burst, which keeps it to the end of the window. By then it may be read, revoked or
+    /// expired, and is pushed then or never. The device's other pushes do not wait for it.
+    func join(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> Passage {
         guard job.event.digest == nil, !job.flags.contains(.leadsBurst),
             let message = job.event.message?.value,
             BurstRule.bypass(message, facts: job.facts, way: job.devices[index].route.way) == nil
-        else { return false }
+        else { return .goesOn }
         if job.burst == nil {
             let key = BurstRule.key(app: job.event.app.id, uid: job.uid, conversation: job.event.conversationID)
             switch table.arrive(job.ref, of: key) {
             case .goesNow(let window):
                 job.flags.insert(.leadsBurst)
                 plan(key, window, of: job.event.app)
-                return false
+                return .goesOn
             case .waits: break
             case .waitsNoLonger(let window):
                 shard.timers.schedule(.burst(key, window: window), dueNanos: shard.nowNanos)
@@ -47,7 +47,7 @@ final class Bursts {
         }
         job.devices[index].token = token
         job.devices[index].machine.merge()
-        return true
+        return .kept
     }
 
     /// - Returns: whether alerts wait for the end of this burst's window.

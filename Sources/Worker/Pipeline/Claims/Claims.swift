@@ -298,13 +298,12 @@ final class Claims {
 
     // MARK: Dedup keys
 
-    /// - Returns: false if the same key is in progress for an earlier delivery of the event. The recipient waits for
-    ///   its end.
-    func takesKey(_ job: RecipientJob) -> Bool {
-        if job.flags.contains(.holdsDedupKey) { return true }
-        guard keys.take(job.dedupKey, job.ref) else { return false }
+    /// Takes the recipient's dedup key. If an earlier delivery of the event has it, the recipient is kept until that one ends.
+    func takeKey(_ job: RecipientJob) -> Passage {
+        if job.flags.contains(.holdsDedupKey) { return .goesOn }
+        guard keys.take(job.dedupKey, job.ref) else { return .kept }
         job.flags.insert(.holdsDedupKey)
-        return true
+        return .goesOn
     }
 
     /// The recipient has ended. Returns the recipients that waited for it.

@@ -127,30 +127,27 @@ extension Dispatcher {
         return device.isEmpty || parked.record.devices.containsSame(device)
     }
 
-    /// An earlier event of the user was parked whole, so this one is too, before its decision. Returns false if there
-    /// was none.
-    func parksWhole(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+    /// If an earlier event of the user was parked whole, this one is too, before its decision.
+    func parkBehindEarlier(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
         guard !job.flags.contains(.decided), job.event.digest == nil,
             let dueMs = parkedDueMs(job, device: "", candidate), job.machine.decided()
-        else { return false }
+        else { return .goesOn }
         parkWhole(job, dueMs: dueMs)
-        return true
+        return .kept
     }
 
     /// An earlier try of it ended with a crash, and work of the user is parked: possibly its own, which another worker
     /// would do at the same time. It is parked too and goes where that record is read, so that one shard has both.
-    ///
-    /// - Returns: false if it continues.
-    func parksBesideItself(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+    func parkBesideEarlierTry(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
         guard job.flags.contains(.resumed), !job.flags.contains(.decided), job.event.parked == nil,
-            job.event.digest == nil, job.mayPark, let leftMs = leftOfItself(candidate), job.machine.decided()
-        else { return false }
+            job.event.digest == nil, job.mayPark, let leftMs = leftOfEarlierTry(candidate), job.machine.decided()
+        else { return .goesOn }
         parkWhole(job, dueMs: shard.steadyMs &+ leftMs)
-        return true
+        return .kept
     }
 
     /// How long the work of the earlier try may still be parked; nil if nothing says that it is.
-    private func leftOfItself(_ candidate: Candidate) -> Int64? {
+    private func leftOfEarlierTry(_ candidate: Candidate) -> Int64? {
         if let untilMs = candidate.claim?.parkedUntilMs, untilMs > shard.nowMs {
             // A little later: the record that was there first begins first.
             return min(untilMs &- shard.nowMs, Int64(shard.limits.ackGraceNanos / 1_000_000)) &+ Self.unclaimedMs

@@ -49,8 +49,8 @@ final class Dispatcher {
 
     /// The result of the claim: finished before, another read, a wait for a twin or for acks, or the routes.
     ///
-    /// - Parameter mustWait: an earlier recipient of its user and conversation has not passed.
-    func didClaim(_ job: RecipientJob, mustWait: (RecipientJob) -> Bool) -> AfterClaim {
+    /// - Parameter pass: keeps it behind an earlier recipient of its user and conversation that has not passed.
+    func didClaim(_ job: RecipientJob, pass: (RecipientJob) -> Passage) -> AfterClaim {
         guard let candidate = job.candidate else { return .passed }
         claims.applyRemembered(job, candidate)
         guard let claim = candidate.claim else { return .passed }
@@ -64,7 +64,7 @@ final class Dispatcher {
             job.flags.insert(.claimed)
             if claim.state == .resume { job.flags.insert(.resumed) }
         }
-        if mustWait(job) { return .waits }
+        if pass(job) == .kept { return .waits }
         if claim.tokenVersion != candidate.tokenVersion, !candidate.isReread {
             // A token was bound or unbound a moment ago: the routes may be wrong. A repeated claim counts nothing.
             candidate.isReread = true
@@ -74,8 +74,8 @@ final class Dispatcher {
             job.reboundRounds += 1
             return .readAgain
         }
-        if parksBesideItself(job, candidate) { return .passed }
-        guard claims.takesKey(job) else {
+        if parkBesideEarlierTry(job, candidate) == .kept { return .passed }
+        guard claims.takeKey(job) == .goesOn else {
             waitForTwin(job)
             return .passed
         }
@@ -439,7 +439,9 @@ final class Dispatcher {
         if let dueMs = parkedDueMs(job, device: bound.device, candidate) {
             guard sender.hasPushes(job, device: bound.device) else { return park(job, index, .behind, dueMs: dueMs) }
             job.devices[index].parksAtItsTurn = true
-        } else if job.event.app.coalesceNanos > 0, !job.flags.contains(.owesClaim), bursts.joins(job, index, bound) {
+        } else if job.event.app.coalesceNanos > 0, !job.flags.contains(.owesClaim),
+            bursts.join(job, index, bound) == .kept
+        {
             markClaimed(job)
             return recorder.traceWait(job, index, .burst)
         }

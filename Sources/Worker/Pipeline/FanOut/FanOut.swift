@@ -201,7 +201,7 @@ final class FanOut {
     /// - Returns: true if the broker has all chunks of the group. Until then later events of the conversation wait, so
     ///   that their chunks come after these whatever happens to a record in transit.
     private func plan(_ event: EventJob) -> Bool {
-        guard planner.hasRoom, beginsPlan(event) else { return false }
+        guard planner.hasRoom, beginPlan(of: event) == .goesOn else { return false }
         planner.takePage(of: event) { uid in
             guard isWanted(uid, by: event) else { return false }
             event.hasRecipients = true
@@ -218,13 +218,13 @@ final class FanOut {
         return true
     }
 
-    /// - Returns: false if the maximum number of groups is being divided.
-    private func beginsPlan(_ event: EventJob) -> Bool {
-        if event.plan?.isUnderWay ?? false { return true }
-        guard plans < Self.plansMax else { return false }
+    /// Begins to divide the group, unless the maximum number of groups is being divided.
+    private func beginPlan(of event: EventJob) -> Passage {
+        if event.plan?.isUnderWay ?? false { return .goesOn }
+        guard plans < Self.plansMax else { return .kept }
         plans += 1
         event.plan?.isUnderWay = true
-        return true
+        return .goesOn
     }
 
     /// Members of a chunk that the broker refused: they are processed here.

@@ -48,7 +48,7 @@ final class Lookup {
     func read(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
-        if mustWait(job, toTake: .reading) { return }
+        if pass(job, to: .reading) == .kept { return }
         // On a cluster the members' common mark is on a node of its own: a later message of the conversation may be
         // answered first.
         if job.event.readsGroupMark, shard.store.client.isCluster { keepPlace(job, at: .reading) }
@@ -328,18 +328,16 @@ final class Lookup {
         order.stepOut(job.ref, order: job.order, key: job.orderKey, to: step)
     }
 
-    /// - Returns: true if an earlier candidate of the same user and conversation is out of order and not as far, so
-    ///   that this one waits behind it.
-    func mustWait(_ job: RecipientJob, toTake step: OrderKeeper.Step) -> Bool {
-        guard !order.isEmpty, let candidate = job.candidate else { return false }
-        let key = job.orderKey
-        guard !order.waits(job.ref, order: candidate.order, key: key, toTake: step) else {
+    /// Takes the candidate to a step. It is kept behind an earlier candidate of the same user and conversation that is out of
+    /// order and not as far.
+    func pass(_ job: RecipientJob, to step: OrderKeeper.Step) -> Passage {
+        guard !order.isEmpty, let candidate = job.candidate else { return .goesOn }
+        let passage = order.pass(job.ref, order: candidate.order, key: job.orderKey, to: step)
+        if passage == .kept {
             candidate.phase = .postponed
             job.beginWaiting()
-            return true
         }
-        order.take(step, job.ref, order: candidate.order, key: key)
-        return false
+        return passage
     }
 
     /// The candidate is claimed, or its recipient has ended: recipients behind it continue.

@@ -62,24 +62,25 @@ struct OrderKeeper {
         lines[key] = line
     }
 
-    /// A candidate takes a step. A candidate in order is not recorded.
-    mutating func take(_ step: Step, _ ref: WorkRef, order: UInt64, key: Key) {
+    /// A candidate in order is not recorded.
+    private mutating func take(_ step: Step, _ ref: WorkRef, order: UInt64, key: Key) {
         guard let place = lines[key]?.late.lastIndex(where: { $0.order <= order }), lines[key]?.late[place].ref == ref
         else { return }
         lines[key]?.late[place].step = step
     }
 
-    /// - Returns: true if an earlier one of its key has not taken the step. It then waits behind that one until `goOn`
-    ///   returns it.
-    mutating func waits(_ ref: WorkRef, order: UInt64, key: Key, toTake step: Step) -> Bool {
+    /// A candidate takes a step. If an earlier one of its key has not taken it, the candidate waits behind that one until `goOn`
+    /// returns it.
+    mutating func pass(_ ref: WorkRef, order: UInt64, key: Key, to step: Step) -> Passage {
         guard let line = lines[key], line.late.contains(where: { $0.order < order && $0.step < step }) else {
-            return false
+            take(step, ref, order: order, key: key)
+            return .goesOn
         }
         take(.waiting, ref, order: order, key: key)
         let place = line.behind.lastIndex { $0.order <= order }
-        if let place, line.behind[place].ref == ref { return true }
+        if let place, line.behind[place].ref == ref { return .kept }
         lines[key]?.behind.insert((order, ref), at: place.map { $0 + 1 } ?? 0)
-        return true
+        return .kept
     }
 
     /// The candidate has passed, or has ended. Returns those that waited behind it, earliest first: they are out of

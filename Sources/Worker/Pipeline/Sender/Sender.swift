@@ -221,7 +221,7 @@ final class Sender {
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
         let client = job.event.app.client(for: token)
-        if let cause = parks(job, index, client) { return drop(device, cause) }
+        if let cause = causeToPark(job, index, client) { return drop(device, cause) }
         if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
         }
@@ -244,7 +244,7 @@ final class Sender {
     }
 
     /// The reason for parking the push instead of sending it; nil if it goes.
-    private func parks(_ job: RecipientJob, _ index: Int, _ client: AppContext.Client?) -> UnsentPush.Cause? {
+    private func causeToPark(_ job: RecipientJob, _ index: Int, _ client: AppContext.Client?) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
         if job.devices[index].parksAtItsTurn { return .park(.behind, dueMs: shard.steadyMs, client: nil) }
         if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job) {

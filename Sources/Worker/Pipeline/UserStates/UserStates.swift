@@ -118,7 +118,7 @@ final class UserStates {
 
     /// Sends the present step. If Redis cannot accept it, it is sent again after a pause.
     private func perform(_ job: ChangeJob) {
-        if mustWaitAsHeavy(job) { return }
+        if passHeavy(job) == .kept { return }
         do throws(RedisFault) {
             switch job.task {
             case .rejected: return
@@ -136,15 +136,16 @@ final class UserStates {
         }
     }
 
-    private func mustWaitAsHeavy(_ job: ChangeJob) -> Bool {
-        guard case .state(let task) = job.task, task.isHeavy else { return false }
+    /// Few heavy changes are in Redis at once; further ones wait.
+    private func passHeavy(_ job: ChangeJob) -> Passage {
+        guard case .state(let task) = job.task, task.isHeavy else { return .goesOn }
         if heavyInHand >= Self.heavyAtOnce {
             heavyWaiting.append(job.ref)
-            return true
+            return .kept
         }
         heavyInHand += 1
         job.isHeavy = true
-        return false
+        return .goesOn
     }
 
     /// Its step is over: the next one goes on.

@@ -127,6 +127,9 @@ final class ShardContext {
     /// Unix ms.
     var nowMs: Int64 { clock.ms(nowNanos: nowNanos) }
 
+    /// Asks Redis when an operator accepted a loss of data last.
+    func askAcceptance() { try? store.lossAccepted(tag: Tag(.none, .lossAccepted).bits) }
+
     /// Compares the wall clock with others, and goes by it unless it is wrong.
     func lookAtClock() -> ClockWatch.Verdict {
         let (wallMs, nowNanos) = (wallClock.nowMs(on: loop), nowNanos)

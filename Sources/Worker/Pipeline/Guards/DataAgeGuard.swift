@@ -4,36 +4,87 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Redis returned with older data (`DataAge`): the pipeline uses nothing that it says of users, reads no events, and applies user
-/// state since then again. Then reading goes on.
-extension Pipeline {
+/// Beats in each server of Redis and says whether one returned with older data (`DataAge`). Then the pipeline uses nothing that
+/// Redis says of users, reads no events, and applies user state since then again. After that, reading goes on.
+final class DataAgeGuard {
+    private let shard: ShardContext
+    private let apps: AppTable
+    private let lookup: Lookup
+    private let userStates: UserStates
+    private let clock: ClockGuard
+    private let tokenLoss: TokenLossGuard
+    private let intakes: [Intake]
+    private let userState: Intake
+    private var age: DataAge
+    /// `token_loss: stop`.
+    let stopsReading: Bool
+    private let source: any StateReplaySource
+    /// Applies user state again; nil if that is not in progress.
+    private var replay: (any StateReplay)?
+    /// Servers that have not answered the last beat.
+    private var awaited: Set<Int> = []
+    /// The last beat: its number, when it was sent (monotonic), and the offsets that it carries (`Intake.settledPlaces`).
+    private var round: UInt32 = 0
+    private var sentNanos: UInt64 = 0
+    private var places: [Int32: Int64] = [:]
+    private var lines = LogLimiter<ReplayLine>()
+
     /// Log lines that a failing replay would repeat.
-    enum ReplayLine: Hashable { case failed }
+    private enum ReplayLine: Hashable { case failed }
+
+    /// - Parameters:
+    ///   - intakes: they do not read while Redis has older data.
+    ///   - stopsReading: `token_loss: stop`.
+    init(
+        _ shard: ShardContext, _ apps: AppTable, lookup: Lookup, userStates: UserStates, clock: ClockGuard,
+        tokenLoss: TokenLossGuard, _ intakes: [Intake], userState: Intake, source: any StateReplaySource,
+        stopsReading: Bool
+    ) {
+        self.shard = shard
+        self.apps = apps
+        self.lookup = lookup
+        self.userStates = userStates
+        self.clock = clock
+        self.tokenLoss = tokenLoss
+        self.intakes = intakes
+        self.userState = userState
+        self.source = source
+        self.stopsReading = stopsReading
+        age = DataAge(isCluster: shard.store.client.isCluster)
+    }
+
+    /// Ends a replay for good.
+    func cancel() {
+        replay?.cancel()
+        replay = nil
+    }
+
+    // MARK: The heartbeat
 
     /// Beats in each server. Once a second, and whenever a link is ready: the answer to a link's first command comes before
     /// those to its reads.
     func beat() {
         guard shard.store.client.isReady else { return }
         let servers = shard.store.client.tagNumbers(StateStore.serverWord)
-        beatPlaces = userState.settledPlaces
-        beatsAwaited = Set(servers)
-        beatRound = (beatRound &+ 1) & 0xFF_FFFF
-        beatNanos = shard.nowNanos
-        for var request in dataAge.requests(servers, keys: tokenLoss.keysBefore) {
-            request.offsets = beatPlaces.merging(request.noted) { place, _ in place }
+        places = userState.settledPlaces
+        awaited = Set(servers)
+        round = (round &+ 1) & 0xFF_FFFF
+        sentNanos = shard.nowNanos
+        for var request in age.requests(servers, keys: tokenLoss.keysBefore) {
+            request.offsets = places.merging(request.noted) { place, _ in place }
             request.restarted = userState.restartedPlaces
             try? shard.store.beat(request, nowMs: shard.nowMs, tag: beatTag(.beat, request.server))
         }
     }
 
     private func beatTag(_ stage: Tag.Stage, _ server: Int) -> UInt64 {
-        Tag(WorkRef(slot: server, generation: beatRound), stage).bits
+        Tag(WorkRef(slot: server, generation: round), stage).bits
     }
 
     /// Once a second. User state is committed after the answers: every server has then noted the offsets that the commit settles,
     /// and the commit says so.
     func beatAndCommit() {
-        let isLate = !beatsAwaited.isEmpty || !shard.store.client.isReady
+        let isLate = !awaited.isEmpty || !shard.store.client.isReady
         if isLate { userState.consumer.commitChanges() }
         beat()
     }
@@ -44,15 +95,15 @@ extension Pipeline {
         for (partition, offset) in userState.consumer.committedNotes where partition.topic == 0 {
             noted[partition.partition] = offset
         }
-        dataAge.learn(noted: noted, shard.store.client.tagNumbers(StateStore.serverWord))
+        age.learn(noted: noted, shard.store.client.tagNumbers(StateStore.serverWord))
         beat()
     }
 
     /// All servers have noted these offsets.
     private func didBeatEverywhere() {
         userState.restartedPlaces = []
-        if !dataAge.isBehind {
-            for (partition, offset) in beatPlaces {
+        if !age.isBehind {
+            for (partition, offset) in places {
                 userState.consumer.commitNotes[TopicPartition(topic: 0, partition: partition)] = offset
             }
         }
@@ -63,25 +114,24 @@ extension Pipeline {
     func didBeat(_ ref: WorkRef, _ reply: borrowing RedisReply) {
         guard let beat = StateStore.Beat(reply) else { return }
         let server = ref.slot
-        let isLast = ref.generation == beatRound
-        let before = dataAge.losses[server]
-        dataAge.didBeat(server, beat, compared: isLast)
-        serverAheadMs = beat.nowMs &- shard.nowMs
-        if isLast, server == timeServer { didBeatAtTime(beat) }
+        let isLast = ref.generation == round
+        let before = age.losses[server]
+        age.didBeat(server, beat, compared: isLast)
+        clock.didBeat(server, beat, sentNanos: isLast ? sentNanos : nil)
         if let loss = beat.loss, loss.id != before?.id { didReturnOlder(server, loss) }
         applyAge()
-        if isLast, beatsAwaited.remove(server) != nil, beatsAwaited.isEmpty { didBeatEverywhere() }
+        if isLast, awaited.remove(server) != nil, awaited.isEmpty { didBeatEverywhere() }
     }
 
     /// A replica takes no beat, and may be older than the master was.
     func didFailToBeat(_ server: Int, _ fault: RedisFault) {
-        if server == timeServer { askTime() }
+        clock.didFailToBeat(server)
         guard fault.refusesWrite else { return }
         try? shard.store.lookAtBeat(server: server, tag: beatTag(.beatLook, server))
     }
 
     func didLookAtBeat(_ server: Int, count: Int64?) {
-        dataAge.didLook(server, count: count)
+        age.didLook(server, count: count)
         applyAge()
     }
 
@@ -91,28 +141,34 @@ extension Pipeline {
             "Redis returned with older data: nothing is decided by it until user state since then is applied again",
             [
                 "server": .int(server), "data_of": .string(Self.timeText(loss.fromMs)),
-                "reading": .string(stopsAtTokenLoss ? "stopped" : "goes on"),
+                "reading": .string(stopsReading ? "stopped" : "goes on"),
             ])
         // The replay of an earlier loss began too late.
-        replay?.cancel()
-        replay = nil
+        cancel()
+    }
+
+    /// - Parameter atMs: when an operator accepted a loss, by the server's clock, Unix ms.
+    func didReadAcceptance(_ atMs: Int64) {
+        for (server, loss) in age.losses where atMs >= loss.noticedMs {
+            try? shard.store.dropLoss(server: server, loss: loss.id, tag: Tag.noteBits)
+        }
     }
 
     /// The time of the older data, for operators; nil: Redis has lost nothing.
-    var olderDataText: String? { dataAge.isBehind ? Self.timeText(dataAge.sinceMs ?? 0) : nil }
+    var olderText: String? { age.isBehind ? Self.timeText(age.sinceMs ?? 0) : nil }
 
     private static func timeText(_ ms: Int64) -> String {
         ms > 0 ? Timestamp.text(seconds: ms / 1000, nanos: ms % 1000 * 1_000_000) : "an unknown time"
     }
 
-    /// Stops or goes on if `dataAge` has changed, and applies the partitions of this shard again.
+    /// Stops or goes on if `age` has changed, and applies the partitions of this shard again.
     private func applyAge() {
-        let isBehind = dataAge.isBehind
-        let stops = isBehind && stopsAtTokenLoss
+        let isBehind = age.isBehind
+        let stops = isBehind && stopsReading
         shard.metrics.olderData.set(isBehind ? 1 : 0)
         if stops != shard.isRedisBehind {
             shard.isRedisBehind = stops
-            for intake in [events, chunks] { intake.block(.olderData, stops) }
+            for intake in intakes { intake.block(.olderData, stops) }
             if !stops {
                 lookup.readPostponed(evenIfEarly: true)
                 shard.log.warning("Redis has its data again, or the loss was accepted: reading resumed")
@@ -120,28 +176,26 @@ extension Pipeline {
             shard.requestTurn()
         }
         if isBehind {
-            askAcceptance()
+            shard.askAcceptance()
             startReplay()
         } else {
-            replay?.cancel()
-            replay = nil
+            cancel()
         }
     }
 
     // MARK: User state once more
 
     private func startReplay() {
-        let starts = dataAge.starts(userState.settledPlaces.keys)
+        let starts = age.starts(userState.settledPlaces.keys)
         // By a clock that is not known to be right, newer stored times would lie in the future, and give way to older ones.
-        guard replay == nil, !starts.isEmpty, !events.isClosing, clockVerdict == .right || clockVerdict == .off else {
-            return
-        }
-        let losses = dataAge.losses
+        guard replay == nil, !starts.isEmpty, !userState.isClosing, clock.verdict == .right || clock.verdict == .off
+        else { return }
+        let losses = age.losses
         shard.log.info("user state is applied again", ["partitions": .int(starts.count)])
         let partitions = starts.keys.sorted()
-        // It is called on the loop, and not after `shut`.
-        nonisolated(unsafe) let pipeline = self
-        let replay = replaySource.makeReplay(shard.loop) { pipeline.take($0, of: losses, partitions) }
+        // It is called on the loop, and not after `cancel`.
+        nonisolated(unsafe) let guardian = self
+        let replay = source.makeReplay(shard.loop) { guardian.take($0, of: losses, partitions) }
         self.replay = replay
         userStates.didMakeAgain = { [unowned self] in self.replay?.goOn() }
         replay.start(from: starts)
@@ -161,7 +215,7 @@ extension Pipeline {
         case .failed(let why):
             // The next beat begins it again.
             replay = nil
-            guard let suppressed = replayLines.admit(.failed, nowNanos: shard.nowNanos) else { return }
+            guard let suppressed = lines.admit(.failed, nowNanos: shard.nowNanos) else { return }
             shard.log.warning(
                 "user state cannot be read again yet",
                 ["why": .string(why), "suppressed": .int(Int(clamping: suppressed))])
@@ -173,7 +227,7 @@ extension Pipeline {
             // A bad record went to the dead-letter topic when it was read first.
             let latestMs = EventReader.latestMs(kafkaMs: record.kafkaMs, nowMs: shard.nowMs)
             let event = try? shard.reader.read(record.value, of: .userState, latestMs: latestMs)
-            guard let event, case .userState(let state) = event.body, let app = app(event.app) else { continue }
+            guard let event, case .userState(let state) = event.body, let app = apps[event.app] else { continue }
             userStates.applyAgain(state, of: event, app: app)
             shard.metrics.replayed.add()
         }
