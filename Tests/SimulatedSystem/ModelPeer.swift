@@ -9,6 +9,8 @@ package final class ModelPeer {
     package var didClose: () -> Void = {}
     private var isClosed = false
     private var waiting: [UInt8] = []
+    /// So many bytes of `waiting` are with the connection.
+    private var written = 0
 
     init(_ connection: Connection) { self.connection = connection }
 
@@ -31,11 +33,15 @@ package final class ModelPeer {
     }
 
     private func flush() {
-        while !waiting.isEmpty {
-            let count = waiting.withUnsafeBytes { connection.write($0, from: .server) }
-            if count == 0 { break }
-            waiting.removeFirst(count)
+        while written < waiting.count {
+            let count = waiting.withUnsafeBytes {
+                connection.write(UnsafeRawBufferPointer(rebasing: $0[written...]), from: .server)
+            }
+            if count == 0 { return }
+            written += count
         }
+        waiting = []
+        written = 0
     }
 
     func comeUp() {

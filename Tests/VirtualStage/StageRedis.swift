@@ -76,9 +76,22 @@ package final class StageRedis {
         }
     }
 
+    /// Lines such as `-ERR`, though not `-1`.
     private static func errors(in reply: [UInt8]) -> Int {
-        let text = String(decoding: reply, as: UTF8.self)
-        return text.split(separator: "\r\n").count { $0.first == "-" && $0.dropFirst().first?.isUppercase == true }
+        reply.withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress else { return 0 }
+            var (count, place) = (0, 0)
+            while place < bytes.count, let found = memchr(start + place, Int32(UInt8(ascii: "-")), bytes.count - place)
+            {
+                let at = UnsafeRawPointer(found) - start
+                let isFirst = at == 0 || bytes[at - 1] == UInt8(ascii: "\n")
+                if isFirst, at + 1 < bytes.count, (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[at + 1]) {
+                    count += 1
+                }
+                place = at + 1
+            }
+            return count
+        }
     }
 
     private func whenAwake(_ body: @escaping () -> Void) { if isFrozen { waiting.append(body) } else { body() } }
