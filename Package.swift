@@ -120,7 +120,7 @@ let package = Package(
             dependencies: [
                 "Bench", "Demo", "Top", "Console", "Processes", "Worker", "Simulator", "Kafka", "EventLoop", "JSON",
                 "Crypto",
-                "Telemetry", "APNs", "Redis", "PushCore", "Digits", "Recording", "Zstd", "HTTP2", "YAML",
+                "Telemetry", "APNs", "Redis", "PushCore", "Payload", "Digits", "Recording", "Zstd", "HTTP2", "YAML",
             ],
             swiftSettings: strict),
 
@@ -172,7 +172,7 @@ let package = Package(
             "Stage",
             [
                 "VirtualStage", "StageWords", "LocalServers", "Processes", "Worker", "Simulator", "JSON", "Kafka",
-                "PushCore", "EventLoop", "HTTP2", "Crypto", "Telemetry", "SimulatedSystem",
+                "PushCore", "EventLoop", "HTTP2", "Crypto", "Telemetry", "SimulatedSystem", "SimulatedFleet",
             ]),
         .executableTarget(
             name: "simulation", dependencies: ["Simulation"], path: "Tests/SimulationCommand", swiftSettings: strict),

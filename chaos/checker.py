@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.checks import badges, duplicates, order, outcomes, persons
+from chaos.checks import badges, duplicates, order, outcomes, persons, statistics
 from chaos.evidence import Evidence
 from chaos.facts import Facts
 from chaos.findings import Finding
@@ -22,7 +22,11 @@ class Report:
 
 def judge(evidence: Evidence) -> Report:
     facts = Facts(evidence)
-    findings = [finding for group in (outcomes, duplicates, persons, badges, order) for finding in group.check(facts)]
+    findings = [
+        finding
+        for group in (outcomes, duplicates, persons, badges, order, statistics)
+        for finding in group.check(facts)
+    ]
     return Report(evidence.run.seed, evidence.run.fault, findings, figures(facts))
 
 

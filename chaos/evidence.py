@@ -190,6 +190,8 @@ class Run:
     # Committed and end of each input partition when the run was over: topic -> partition -> (committed, end).
     ends: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     badges: dict[str, int] = field(default_factory=dict)
+    # By verdict, as `carillon stats` tells it, without numbers alone; None: not known.
+    stats: dict[str, int] | None = None
 
 
 @dataclass

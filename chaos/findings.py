@@ -27,6 +27,7 @@ KINDS: dict[str, str] = {
     "old-badge": "a device does not end with an older number than it had",
     "order": "pushes of one conversation reach a device in the order of their events, resends apart",
     "overlap": "one process has one push in flight per device",
+    "statistics": "`carillon stats` counts each outcome once, unless Redis was away, full or replaced",
     "slow": "a rollout delays nothing by over 2 s beyond plain consumers; what waits for APNs goes 10 s after its "
     "return, what waits for a master of Redis 10 s after another took over; nothing waits for one without its keys",
 }

@@ -15,6 +15,7 @@ from chaos.evidence import (
     DEAD_LETTER,
     DELIVERIES,
     FEEDBACK,
+    FINAL_VERDICTS,
     INPUTS,
     OUTPUTS,
     RESULTS,
@@ -91,10 +92,11 @@ class World:
         badges = self._badges()
         delays = self.plain.close() if self.plain else []
         self.fleet.terminate_all()
+        stats = self._stats()
         self.tail.end()
         self.presence.end()
         self.watcher.end()
-        return self._evidence(nemesis.instants, ends, badges, delays)
+        return self._evidence(nemesis.instants, ends, badges, stats, delays)
 
     # Set-up.
 
@@ -240,11 +242,21 @@ class World:
             raise SetupFault(f"`carillon user` does not tell the badge of {missing[:3]}")
         return {uid: badge for uid, badge in found.items() if badge is not None}
 
+    def _stats(self) -> dict[str, int]:
+        command = [str(self.settings.binary), "stats", "--config", str(self.config), "--app", traffic.APP, "--json"]
+        ended = subprocess.run(command, capture_output=True, timeout=60, env={**os.environ, **self.fleet.env})
+        if ended.returncode != 0:
+            raise SetupFault(f"`carillon stats` failed: {ended.stderr.decode()[:400]}")
+        report = json.loads(ended.stdout)
+        alone = next((row for row in report["push_types"] if row["push_type"] == "badge"), {})
+        return {verdict: report["total"][verdict] - alone.get(verdict, 0) for verdict in FINAL_VERDICTS}
+
     def _evidence(
         self,
         instants: list[Instant],
         ends: dict[str, dict[str, tuple[int, int]]],
         badges: dict[str, int],
+        stats: dict[str, int],
         delays: list[Delay],
     ) -> Evidence:
         settings = self.settings
@@ -263,6 +275,7 @@ class World:
             lease_gaps=self.presence.gaps,
             ends=ends,
             badges=badges,
+            stats=stats,
         )
         return Evidence(
             run=run,

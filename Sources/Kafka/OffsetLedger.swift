@@ -209,6 +209,11 @@ public struct OffsetLedger: ~Copyable {
         index(of: partition).flatMap { windows[$0].settledEnd }
     }
 
+    /// The newest time of the records received in this assignment, Unix ms; nil: there is none.
+    public func newestMs(_ partition: TopicPartition) -> Int64? {
+        index(of: partition).flatMap { windows[$0].newestMs }
+    }
+
     /// Use of a partition's window, 1 = at a limit (the shared byte limit included); for a gauge.
     public func windowUsed(_ partition: TopicPartition) -> Double {
         guard let index = index(of: partition) else { return 0 }

@@ -30,7 +30,7 @@ struct OffsetWindow {
     private var tail: UInt64 = 0
     private var newest: Int64 = -1
     /// The newest time of the received records, Unix ms.
-    private var newestMs: Int64?
+    private(set) var newestMs: Int64?
     /// The first received offset of this assignment, and the group's offset at its start; nil until known.
     private var first: Int64?
     private var committed: Int64?

@@ -53,7 +53,7 @@ public struct SettledOffsets: Equatable, Sendable {
 
     /// `carillon1:<base>:<base64url>`, then `:<newest>` where that time is known, of at most `maxCharacters`, cut at the far
     /// end; empty when nothing is settled.
-    func metadata(maxCharacters: Int = Self.maxCharacters) -> [UInt8] {
+    public func metadata(maxCharacters: Int = Self.maxCharacters) -> [UInt8] {
         if isEmpty { return [] }
         var text = Self.prefix + Array("\(base):".utf8)
         let time = newestMs.map { Array(":\($0)".utf8) } ?? []
@@ -66,7 +66,7 @@ public struct SettledOffsets: Equatable, Sendable {
 
     /// - Returns: nil for any text except that of `metadata` for this committed offset: other programs commit too, and
     ///   tools that copy groups to another cluster copy metadata to other offsets.
-    init?(metadata: UnsafeRawBufferPointer, committed: Int64) {
+    public init?(metadata: UnsafeRawBufferPointer, committed: Int64) {
         guard committed >= 0, metadata.count <= Self.maxCharacters, metadata.starts(with: Self.prefix) else {
             return nil
         }

@@ -17,6 +17,7 @@ struct Main {
             CommandEntry(ExplainCommand.self),
             CommandEntry(TraceCommand.self),
             CommandEntry(TailCommand.self),
+            CommandEntry(StatsCommand.self),
             CommandEntry(SendCommand.self),
             CommandEntry(ChannelCommand.self),
             CommandEntry(UserCommand.self),

@@ -6,6 +6,27 @@ import Testing
 
 /// Texts by language: which one is asked, and which form a number takes in it (im.md row 24).
 @Suite struct TemplatesTests {
+    @Test func aTemplateThatALanguageLacksAndAnArgumentOfOneLanguageAreFound() {
+        func language(_ texts: [String: String]) -> Templates.Language {
+            Templates.Language(
+                templates: Dictionary(
+                    uniqueKeysWithValues: texts.map { (UTF8Key($0.key), Templates.Template(content: $0.value)) }))
+        }
+        let templates = Templates(languages: [
+            "en": language(["order": "{name}, {number} is ready", "only": "{x}"]),
+            "en-GB": language([:]), "de": language(["order": "{name}, {nummer} ist da"]), "zh-Hans": language([:]),
+        ])
+        #expect(
+            templates.templateGaps == [
+                TemplateGap(language: "de", id: "only", kind: .missing(inOthers: ["en"])),
+                TemplateGap(language: "zh-Hans", id: "only", kind: .missing(inOthers: ["en"])),
+                TemplateGap(language: "zh-Hans", id: "order", kind: .missing(inOthers: ["de", "en"])),
+                TemplateGap(language: "de", id: "order", kind: .argument("nummer")),
+                TemplateGap(language: "en", id: "order", kind: .argument("number")),
+            ])
+        #expect(Templates(languages: ["en": language(["a": "{x}"])]).templateGaps.isEmpty)
+    }
+
     /// Each language with numbers and their categories, from the samples of CLDR's plural rules.
     static let categories: [(String, String)] = [
         ("zh-Hans", "0 other, 1 other, 2 other, 100 other"), ("ja", "1 other"), ("ko", "1 other"), ("th", "1 other"),

@@ -75,6 +75,10 @@ extension JudgeTests {
     ]
 
     static let badgeRows = [
+        Row("statistics of all outcomes", nil) { $0.observed.counted = [" accepted": 3] },
+        Row("an outcome that counts twice", "the statistics equal the results") {
+            $0.observed.counted = [" accepted": 4]
+        },
         Row("a message more", "the badge") { $0.setProbe(badge: 4) },
         Row("a message less", "the badge") { $0.setProbe(badge: 2) },
         Row("what was read", "the badge") { $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30) },

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chaos.checker import judge
-from chaos.checks import duplicates
+from chaos.checks import duplicates, statistics
 from chaos.evidence import EVENTS, USER_STATE, Delay, Evidence, Instant, Produced, Push, Read
 from chaos.facts import Facts
 from chaos.findings import KINDS, Finding
@@ -233,6 +233,11 @@ def find_apns_late(evidence: Evidence) -> None:
     move_push(evidence, push_of(evidence, "m6"), 19_200)
 
 
+def count_an_outcome_twice(evidence: Evidence) -> None:
+    counted = statistics.records(Facts(evidence))
+    evidence.run.stats = dict(counted) | {"accepted": counted["accepted"] + 1}
+
+
 Falsify = Callable[[Evidence], None]
 CASES: list[tuple[Falsify, tuple[str, str, str, str]]] = [
     (lose_a_record, ("lost", "e-m3", "eve", "")),
@@ -260,6 +265,7 @@ CASES: list[tuple[Falsify, tuple[str, str, str, str]]] = [
     (end_with_an_older_number, ("old-badge", "", "ann", "ann-2")),
     (turn_the_order, ("order", "e-m1", "ann", "ann-1")),
     (open_two_streams, ("overlap", "e-m2", "ann", "ann-1")),
+    (count_an_outcome_twice, ("statistics", "", "", "")),
     (find_apns_late, ("slow", "e-m6", "dan", "dan-1")),
     (roll_out_slowly, ("slow", "e-m6", "dan", "dan-1")),
 ]
@@ -273,6 +279,13 @@ def test_what_is_falsified_is_named_and_nothing_else(falsify: Falsify, named: tu
     assert [(f.kind, f.event_id, f.uid, f.device) for f in findings] == [named], findings
     assert findings[0].evidence
     assert named[0] in as_text(judge(evidence))
+
+
+def test_numbers_that_equal_the_results_are_no_finding() -> None:
+    evidence = good_run()
+    evidence.run.stats = dict(statistics.records(Facts(evidence)))
+    assert sum(evidence.run.stats.values()) > 10
+    assert found(evidence) == []
 
 
 def test_every_kind_of_finding_is_proven() -> None:

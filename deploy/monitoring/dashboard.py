@@ -29,6 +29,10 @@ def rate(metric: str, by: str, more: str = "") -> str:
     return f"sum by ({by}) (rate({metric}{{{OF}{more}}}[{RATE}]))"
 
 
+def hour(metric: str, by: str, more: str = "") -> str:
+    return f"sum by ({by}) (increase({metric}{{{OF}{more}}}[1h]))"
+
+
 def total(metric: str, by: str, more: str = "") -> str:
     return f"sum by ({by}) ({metric}{{{OF}{more}}})"
 
@@ -103,6 +107,45 @@ ROWS: list[tuple[str, list[Panel]]] = [
                     (quantile(0.99, "carillon_event_end_to_end_seconds", "lane"), "99 % {{lane}}"),
                 ],
                 "s",
+            ),
+        ],
+    ),
+    (
+        "Statistics, the last hour",
+        [
+            Panel(
+                "Outcomes in the last hour",
+                [(hour("carillon_decisions_total", "app, verdict"), "{{app}} {{verdict}}")],
+                description="Exact numbers by hour, task and template: `carillon stats`.",
+            ),
+            Panel(
+                "Rejected and suppressed",
+                [
+                    (
+                        hour("carillon_decisions_total", "verdict, reason", ',verdict=~"rejected|suppressed|expired"'),
+                        "{{verdict}} {{reason}}",
+                    )
+                ],
+                stacked=True,
+            ),
+            Panel(
+                "Reports of devices",
+                [
+                    (hour("carillon_arrived_reports_total", "app"), "{{app}} arrived"),
+                    (hour("carillon_open_reports_total", "app"), "{{app}} opened"),
+                    (hour("carillon_open_reports_unchecked_total", "app"), "{{app}} opened, unchecked"),
+                    (hour("carillon_stats_lost_total", "job"), "outcomes not counted"),
+                ],
+                description="The first report of each push and device.",
+            ),
+            Panel(
+                "Answers of APNs, by credential",
+                [(hour("carillon_push_attempts_total", f"{APP}, result"), NAMED_APP + " {{result}}")],
+            ),
+            Panel(
+                "Accepted, by lane",
+                [(hour("carillon_event_end_to_end_seconds_count", "lane"), "{{lane}}")],
+                stacked=True,
             ),
         ],
     ),

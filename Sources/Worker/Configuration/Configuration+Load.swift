@@ -56,7 +56,8 @@ struct ConfigurationReader {
     let secrets: SecretFileList
 
     static let keys = [
-        "kafka", "redis", "apps", "results", "state_results", "token_loss", "trace", "http", "shards", "log", "window",
+        "kafka", "redis", "apps", "results", "state_results", "token_loss", "trace", "stats", "http", "shards", "log",
+        "window",
         "planner", "lanes",
         "drain_s", "waivers",
     ]
@@ -79,6 +80,8 @@ struct ConfigurationReader {
         }
         if let shards = section.int("shards", in: 0...1024) { configuration.shards = shards }
         trace(section, &configuration.trace)
+        let stats = section.optionalSection("stats", keys: ["days"])
+        if let days = stats.int("days", in: 1...366) { configuration.statisticsDays = days }
         http(section, &configuration.http)
         log(section, &configuration.logLevel)
         let window = section.optionalSection("window", keys: ["records", "bytes"])

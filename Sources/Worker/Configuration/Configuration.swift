@@ -21,6 +21,8 @@ public struct Configuration: Sendable {
     /// `token_loss`: whether reading stops when Redis seems to have lost its tokens; otherwise this is only reported.
     public var stopsAtTokenLoss = true
     public var trace = Trace()
+    /// How many days the statistics keep a number (`stats.days`).
+    public var statisticsDays = 31
     public var http = HTTPSection()
     /// Weak links that the operator accepts; see ``WeakLink``.
     public var waivers: Set<WeakLink.Waiver> = []

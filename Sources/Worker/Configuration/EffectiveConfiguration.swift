@@ -85,6 +85,7 @@ public struct EffectiveConfiguration: Sendable {
         planner: { direct_max: 2000 }
         lanes: { urgent: 10, direct: 45, group: 25, bulk: 15, silent: 5 }
         trace: { sample: 1, ttl_h: 72 }
+        stats: { days: 31 }
         http: { listen: "127.0.0.1:9464", hosts: [] }
         waivers: []
         shards: 0

@@ -15,11 +15,14 @@ final class OperatorPages {
         var facts: () -> PageFacts
         /// Starts to answer a question of the trace box; `didAnswer` ends it.
         var ask: (TraceQuestion) -> Void
+        /// The same of the statistics; `didAnswer` ends it.
+        var askStatistics: (StatisticsQuestion) -> Void
     }
 
     private let server: HTTPServer
     private let box: TraceBox
     private let loop: Loop
+    private let statistics: StatisticsQueue
     var port: UInt16 { server.port }
 
     /// A loop without a turn for this time is dead. Dependencies do not affect liveness.
@@ -35,12 +38,16 @@ final class OperatorPages {
         server = try HTTPServer(loop: loop, host: http.host, port: http.port, access: http.access)
         box = TraceBox(loop: loop)
         self.loop = loop
+        statistics = StatisticsQueue(sources.askStatistics)
         servePrograms(registry, sources)
         servePeople(sources)
     }
 
     /// The trace question is answered.
     func didAnswer(_ answer: TraceAnswer) { box.end(answer) }
+
+    /// The question about the statistics is answered.
+    func didAnswer(_ statistics: HTTPResponse) { self.statistics.end(statistics) }
 
     private func servePrograms(_ registry: MetricsRegistry, _ sources: Sources) {
         server.get("/metrics") { _ in
@@ -60,6 +67,12 @@ final class OperatorPages {
         }
         server.get("/statusz") { _ in
             HTTPResponse(contentType: "application/json", body: sources.snapshot().json)
+        }
+        server.getLater("/stats") { [statistics] request, responder in
+            switch StatisticsQuestion.read(request.query, nowMs: Loop.wallMs()) {
+            case .wrong(let why): responder.respond(HTTPResponse(status: 400, text: why + "\n"))
+            case .question(let question): statistics.begin(question) { responder.respond($0) }
+            }
         }
     }
 

@@ -54,6 +54,8 @@ extension Pipeline: RedisClientDelegate {
         case .beat: dataAge.didBeat(tag.ref, reply)
         case .beatLook: dataAge.didLookAtBeat(tag.ref.slot, count: reply.int64)
         case .endReplay: break
+        case .beginCounting: didBeginCounting(reply)
+        case .count: didCount(reply)
         case .note, .push, .updatePush: break
         case .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient, .parkedEvent,
             .feedback,
@@ -92,6 +94,7 @@ extension Pipeline: RedisClientDelegate {
         case .lossAccepted: didReadAcceptance(nil)
         case .endReplay, .beatLook: break
         case .beat: dataAge.didFailToBeat(tag.ref.slot, fault)
+        case .beginCounting, .count: didFailToCount(statistics: fault)
         case .note: dispatcher.didFailNote(tag.ref, fault)
         case .push, .updatePush: break
         case .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient, .parkedEvent,

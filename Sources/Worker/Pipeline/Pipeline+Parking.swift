@@ -84,13 +84,15 @@ extension Pipeline {
     func beginEvent(
         _ event: Event, _ raw: [UInt8], of app: AppContext, _ origin: EventJob.Origin, parked: ParkedWork? = nil
     ) -> Bool {
+        let job: EventJob
         switch event.body {
         case .userState: return false
         case .message(let message):
-            fanOut.begin(EventJob(message, of: event, app: app, raw: raw, origin: origin, parked: parked))
+            job = EventJob(message, of: event, app: app, raw: raw, origin: origin, parked: parked)
         case .liveActivity(let activity):
-            fanOut.begin(EventJob(activity, of: event, app: app, raw: raw, origin: origin, parked: parked))
+            job = EventJob(activity, of: event, app: app, raw: raw, origin: origin, parked: parked)
         }
+        fanOut.begin(job)
         return true
     }
 

@@ -19,11 +19,13 @@ extension Pipeline: IntakeOwner {
         if parking.hasWork(of: partitions, intake) { return true }
         if intake === userState, userStates.count > 0 { return true }
         if badgeUpdates.hasWork(where: { $0.isOf(intake, partitions) }) { return true }
+        if hasUncounted(intake, partitions) { return true }
         return work.events.contains { self.intake(of: $0) === intake && $0.isOf(partitions) }
     }
 
     /// Binds and reads that were in the topic are applied before events of the same backlog are read.
     func intakeDidAssign(_ intake: Intake) {
+        lookAtStatistics()
         if intake === userState { stateWatch.restart() }
         if intake !== userState, !intake.consumer.assignment.isEmpty {
             stateFirstNanos = shard.nowNanos

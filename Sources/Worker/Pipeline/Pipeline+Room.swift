@@ -91,6 +91,7 @@ extension Pipeline {
         holdStateIfRefused()
         newestBadges.lookAgain()
         badgeUpdates.leaveUnsent()
+        lookAtStatistics()
         dataAge.beatAndCommit()
         tokenLoss.ask()
         sample()

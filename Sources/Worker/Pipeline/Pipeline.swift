@@ -181,6 +181,7 @@ final class Pipeline {
         expand()
         pollIfReady()
         sender.notifyVacated()
+        writeForRevocations()
         for intake in intakes { intake.endRevocation() }
         shard.enter(.lookup)
         lookup.sendGathered()
@@ -328,12 +329,22 @@ final class Pipeline {
     /// The event has one open part less. The last one settles its offset, unless it was handed back.
     func release(_ event: EventJob) {
         guard work.release(event) else { return }
+        let counted = shard.statistics.events.take(event.ref)
         if let parked = event.parked {
-            if event.isHandedBack { parking.drop(parked) } else { parking.end(parked) }
+            if event.isHandedBack {
+                parking.drop(parked)
+            } else {
+                parked.counted.add(counted)
+                parking.end(parked)
+            }
             return userState.mayEndRevocation()
         }
         let intake = intake(of: event)
-        if let origin = event.origin, !event.isHandedBack { intake.settle(origin.place) }
+        if let origin = event.origin, !event.isHandedBack {
+            intake.settle(origin.place, counted, origin.partition.partition)
+        } else if event.origin == nil, !event.isHandedBack {
+            shard.statistics.settled(counted, at: .none)
+        }
         if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
         intake.mayEndRevocation()
     }

@@ -24,6 +24,8 @@ struct PipelineParts {
     /// Where user state is read again.
     var replaySource: any StateReplaySource
     var traces: TracePlan
+    /// How long the statistics keep a number.
+    var statisticsDays: Int
     /// Nil if waits are not measured.
     var waits: StageWaits?
     /// Data shared by the process's shards.

@@ -48,9 +48,11 @@ package final class ProcessView {
     /// - Parameters:
     ///   - oldestTurn: seconds since the last turn of the slowest shard's loop.
     ///   - ask: starts to answer a question of the trace box; `didAnswer` ends it.
+    ///   - askStatistics: the same of the statistics.
     package func open(
         _ http: Configuration.HTTPSection, oldestTurn: @escaping @Sendable () -> Double,
-        ask: @escaping @Sendable (TraceQuestion) -> Void = { _ in }
+        ask: @escaping @Sendable (TraceQuestion) -> Void = { _ in },
+        askStatistics: @escaping @Sendable (StatisticsQuestion) -> Void = { _ in }
     ) throws(StartFault) {
         self.oldestTurn = oldestTurn
         do throws(LoopFault) {
@@ -63,7 +65,7 @@ package final class ProcessView {
                     facts: { [unowned self] in
                         watch.facts(turned, nowNanos: loop.nowNanos, wallMs: loop.wallMs)
                     },
-                    ask: ask))
+                    ask: ask, askStatistics: askStatistics))
         } catch {
             throw StartFault(error, at: "http.listen")
         }
@@ -79,6 +81,9 @@ package final class ProcessView {
 
     /// The trace question is answered.
     func didAnswer(_ answer: TraceAnswer) { pages?.didAnswer(answer) }
+
+    /// The question about the statistics is answered.
+    func didAnswer(_ statistics: HTTPResponse) { pages?.didAnswer(statistics) }
 
     /// The present state of every shard. Call a few times a second.
     package func show(_ shards: [ShardStatus]) {

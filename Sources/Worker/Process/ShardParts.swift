@@ -48,7 +48,7 @@ struct ShardParts {
                 ?? TopicReplaySource(
                     client: configuration.kafka.client(id: "carillon-\(index)-replay", log: kafkaLog),
                     topic: topics.userState),
-            traces: TracePlan(configuration.trace),
+            traces: TracePlan(configuration.trace), statisticsDays: configuration.statisticsDays,
             waits: shared.timesStages ? StageWaits(registry) : nil, shared: shared,
             shardIndex: index)
     }

@@ -163,8 +163,9 @@ package final class ShardRuntime: PipelineOwner {
     /// Checks a few times a second until the present step is over.
     private func look() {
         let isOver = loop.nowNanos >= endingDeadline
+        if ending == .settling, pipeline.pendingCount == 0 { pipeline.lookAtStatistics() }
         switch ending {
-        case .settling where pipeline.pendingCount == 0 || isOver:
+        case .settling where isOver || (pipeline.pendingCount == 0 && !pipeline.hasUncounted):
             if pipeline.pendingCount > 0 { pipeline.logLeft() }
             ending = .committing
             endingDeadline = loop.nowNanos &+ Self.commitNanos

@@ -89,12 +89,21 @@ public actor WorkerProcess {
     private func openPages() throws(StartFault) {
         try view.open(
             configuration.http, oldestTurn: { [unowned self] in assumeIsolated { $0.oldestTurn } },
-            ask: { [unowned self] question in assumeIsolated { $0.ask(question) } })
+            ask: { [unowned self] question in assumeIsolated { $0.ask(question) } },
+            askStatistics: { [unowned self] question in assumeIsolated { $0.askStatistics(question) } })
     }
 
     /// On a separate thread, next to the shards.
     private func ask(_ question: TraceQuestion) {
         let desk = TraceDesk(configuration: configuration)
+        Task {
+            let found = await Task.detached { await desk.answer(question) }.value
+            view.didAnswer(found)
+        }
+    }
+
+    private func askStatistics(_ question: StatisticsQuestion) {
+        let desk = StatisticsDesk(configuration: configuration)
         Task {
             let found = await Task.detached { await desk.answer(question) }.value
             view.didAnswer(found)

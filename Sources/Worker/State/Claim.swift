@@ -155,7 +155,7 @@ public struct ClaimReply: Sendable, Equatable {
         hasReport = bits & 256 != 0
         tokenVersion = reply[2].int64 ?? 0
         accepted = []
-        guard reply.count > 3 else { return }
+        guard reply.count > 3, state != .ended else { return }
         let notes = EarlierNotes(reply[3].bytes)
         (accepted, addressedDevices) = (notes.accepted, notes.addressed)
         (withoutDevice, parkedUntilMs) = (notes.withoutDevice, notes.parkedUntilMs)
@@ -170,6 +170,8 @@ public struct PairMark: Sendable, Equatable {
     var notes = EarlierNotes()
     /// The trace for `TraceRecord`; empty if none was kept.
     var trace: [UInt8] = []
+    /// What a finished pair counted as; nil if its worker kept no statistics.
+    var counts: MarkCounts?
 
     /// Reads the reply of `StateStore.readMark`; nil without a mark.
     public init?(_ reply: borrowing RedisReply) {
@@ -182,10 +184,21 @@ public struct PairMark: Sendable, Equatable {
             rest = rest.drop { $0 != UInt8(ascii: ";") }.dropFirst()
         }
         if state == .ended {
+            counts = MarkCounts.take(&rest)
             trace = Array(rest)
         } else {
             notes = EarlierNotes(UnsafeRawBufferPointer(rebasing: rest))
         }
+    }
+
+    /// What a finished pair counted as.
+    static func counts(_ reply: borrowing RedisReply) -> MarkCounts? {
+        guard state(reply) == .ended else { return nil }
+        var rest = reply.bytes.dropFirst()
+        if let mode = rest.first, mode == UInt8(ascii: "x") || mode == UInt8(ascii: "k") {
+            rest = rest.drop { $0 != UInt8(ascii: ";") }.dropFirst()
+        }
+        return MarkCounts.take(&rest)
     }
 
     /// The state of an earlier try from the reply of `StateStore.readMark`; nil if there was none.

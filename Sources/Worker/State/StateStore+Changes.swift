@@ -145,9 +145,10 @@ extension StateStore {
         }
     }
 
-    /// The reply is 1 for the first report of this device about the push.
+    /// The reply is 1 for the first report of this device about the push, 2 for the same record once more.
     func reportPush(
-        _ app: String, _ uid: String, _ report: UserState.PushReport, opened: Bool, nowMs: Int64, _ tag: UInt64
+        _ app: String, _ uid: String, _ report: UserState.PushReport, opened: Bool, record: String, nowMs: Int64,
+        _ tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.reportPush, keyCount: 1) { command in
             command.key(opened ? "c:p" : "c:r", app, uid)
@@ -160,6 +161,7 @@ extension StateStore {
             command.arg(StateKeys.time(nowMs))
             command.arg(StateKeys.reportSeconds)
             command.arg(StateKeys.reportsMax)
+            command.arg(record)
         }
     }
 }

@@ -59,10 +59,11 @@ extension StateStore {
     }
 
     /// A member's part of `writeGroupMarks`.
-    func memberMark(uid: String, trace: [UInt8]?) -> PreparedCommand {
+    func memberMark(uid: String, trace: [UInt8]?, note: MarkNote? = nil) -> PreparedCommand {
         client.prepare { command in
             command.arg(uid)
             command.part(byte: UInt8(ascii: "f"))
+            note?.write(to: &command)
             if let trace { command.part(trace) }
             command.end()
         }

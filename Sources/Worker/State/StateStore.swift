@@ -111,7 +111,8 @@ public final class StateStore {
     ///
     /// - Parameter trace: the trace that the mark contains; its lifetime extends the mark's (`PairMark.trace`).
     func preparedMark(
-        app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, trace: MarkTrace? = nil
+        app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, trace: MarkTrace? = nil,
+        note: MarkNote? = nil
     ) -> PreparedCommand {
         var seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         if let trace { seconds = max(seconds, trace.seconds) }
@@ -119,6 +120,7 @@ public final class StateStore {
             command.arg(word: "SET")
             command.key("c:d", app, uid, subject.kind, suffix: subject.id)
             command.part(byte: UInt8(ascii: "f"))
+            note?.write(to: &command)
             if let trace { command.part(trace.bytes) }
             command.end()
             command.arg(word: "EX")

@@ -22,7 +22,7 @@ extension UserStateTask {
             try store.settleOwner(app, state.uid, token, binding.version, tag)
         case .list:
             try store.listActivityUser(app, state.uid, activityID: binding.boundActivity ?? "", tag)
-        case .dropOwn, .record:
+        case .dropOwn, .record, .mark, .groupMark:
             try store.dropToken(
                 app: app, uid: state.uid, token: token, upTo: binding.version, boundMs: nil, nowMs: nowMs,
                 tag: tag)
@@ -80,7 +80,7 @@ extension UserState.Binding {
             let outcome: StateOutcome = repeated ? .repeated : .applied(.none)
             return boundActivity == nil ? .done(outcome) : .step(.list(outcome))
         case .dropOwn(let outcome), .list(let outcome): return .done(outcome)
-        case .record: return .done(.ignored(.unusable))
+        case .record, .mark, .groupMark: return .done(.ignored(.unusable))
         }
     }
 

@@ -52,6 +52,8 @@ public struct UserStateTask: Sendable {
         case waiting
         /// Call `send` for the next step.
         case next
+        /// Call `send` for the same step after a pause, or `stopWaiting` and then `send`.
+        case later
         case done(StateOutcome)
     }
 
@@ -67,6 +69,9 @@ public struct UserStateTask: Sendable {
         case list(StateOutcome)
         /// Deletes the user's own copy of a token that belongs to another user; then the outcome is final.
         case dropOwn(StateOutcome)
+        /// Reads the mark of a reported push's message, alone or in the members' common key.
+        case mark(PairKind)
+        case groupMark
         /// Counts a report with a checked pid.
         case record
     }
@@ -81,6 +86,12 @@ public struct UserStateTask: Sendable {
     private let clearsOnRead: Bool
     /// The pid of the present report is not that of its message.
     var isUnknownPush = false
+    /// The accepted alert that it reports; nil: no mark says so.
+    var reported: (counts: MarkCounts, outcome: MarkCounts.Outcome)?
+    /// How often its mark was not there.
+    var marksMissed = 0
+    /// Names its record: after a crash the same record is no repeated report.
+    let record: String
     /// Number of written ids of an `ack`. A step writes a slice of the rest.
     private var acknowledged = 0
     /// One call takes no longer than some reads of a large hash.
@@ -90,7 +101,10 @@ public struct UserStateTask: Sendable {
     public private(set) var owesClear = false
 
     /// - Parameter clearsOnRead: the app's `clear_on_read`.
-    public init(app: String, sentMs: Int64, nowMs: Int64, state: UserState, clearsOnRead: Bool = false) {
+    public init(
+        app: String, sentMs: Int64, nowMs: Int64, state: UserState, clearsOnRead: Bool = false, record: String = ""
+    ) {
+        self.record = record
         self.clearsOnRead = clearsOnRead
         self.app = app
         self.sentMs = sentMs
@@ -100,7 +114,7 @@ public struct UserStateTask: Sendable {
 
     /// The same record from its first step.
     func fromStart(nowMs: Int64) -> UserStateTask {
-        UserStateTask(app: app, sentMs: sentMs, nowMs: nowMs, state: state, clearsOnRead: clearsOnRead)
+        UserStateTask(app: app, sentMs: sentMs, nowMs: nowMs, state: state, clearsOnRead: clearsOnRead, record: record)
     }
 
     /// Whether the record needs nothing from Redis. It is then done as `ignored(.unusable)`.

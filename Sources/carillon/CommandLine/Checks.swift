@@ -1,6 +1,7 @@
 import APNs
 import Console
 import EventLoop
+import Payload
 import PushCore
 import Telemetry
 import Worker
@@ -53,6 +54,26 @@ enum Checks {
                         .warn, "topic", "app \(app.policy.id)",
                         "\(topic) ends in \(suffix): write the bundle id alone, the worker adds the suffix")
                 }
+            }
+        }
+    }
+
+    // MARK: - Templates
+
+    /// Templates that a language lacks, and arguments that only one language uses.
+    static func templates(_ configuration: Configuration) -> [Finding] {
+        configuration.apps.flatMap { app in
+            app.templates.templateGaps.map { gap in
+                let text =
+                    switch gap.kind {
+                    case .missing(let others):
+                        "\(gap.language) has no template \(gap.id), which \(others.joined(separator: ", ")) has: its users "
+                            + "get another language's text"
+                    case .argument(let name):
+                        "only \(gap.language) uses the argument {\(name)} in the template \(gap.id): is it misspelt? "
+                            + "A missing argument is replaced by nothing"
+                    }
+                return Finding(.warn, "templates", "app \(app.policy.id)", text)
             }
         }
     }

@@ -1,4 +1,5 @@
 import Console
+import Digits
 import Kafka
 
 /// The start or end of a recording, as typed by the user.

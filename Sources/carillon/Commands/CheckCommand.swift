@@ -65,7 +65,7 @@ struct CheckCommand: Command {
             let problems = configuration.credentialProblems()
             isBadConfiguration = !problems.isEmpty
             findings += problems.map { Finding(problem: $0, subject: "credentials") }
-            findings += Checks.topics(configuration)
+            findings += Checks.topics(configuration) + Checks.templates(configuration)
             findings += Checks.credentials(configuration)
             findings +=
                 Checks.secretFiles(configuration) + Checks.weakLinks(configuration) + Checks.pages(configuration)

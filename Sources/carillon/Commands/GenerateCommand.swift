@@ -1,4 +1,5 @@
 import Console
+import Digits
 import JSON
 import Recording
 

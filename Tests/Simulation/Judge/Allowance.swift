@@ -8,6 +8,8 @@ struct Allowance {
     var slackNanos: UInt64 = 1_500_000_000
     /// Redis refused writes for a time: the end of an activity, or a revoke, may be known to nobody.
     var refusesWrites = false
+    /// The statistics may lack outcomes, and have repeated ones twice.
+    var mayMiscount = false
     /// Writes that Redis has lost.
     var losses: [Loss] = []
     /// Events that Kafka has dropped, perhaps before a worker read them.

@@ -91,6 +91,7 @@ struct Judge {
         checkPushes()
         checkDeliveries()
         checkBadges()
+        checkStatistics()
         if !mayReorder { checkOrder() }
         for letter in observed.deadLetters { found("no dead letter", letter, "") }
         return violations

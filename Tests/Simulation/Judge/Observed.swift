@@ -13,6 +13,7 @@ struct Observed {
         var badge: Int64?
         /// Of a push that carries a badge alone: its event is the read or revoke that lowered the number.
         var isOfBadge = false
+        var app = ""
 
         var isFinal: Bool { verdict != "parked" && !isOfBadge }
         /// Without the time.
@@ -74,6 +75,8 @@ struct Observed {
     /// The first result of each user-state record, by its event id.
     var results: [String: StateResult] = [:]
     var handedOn: [HandOn] = []
+    /// The statistics in Redis at the end, without badges alone: by app and verdict. Nil: not read.
+    var counted: [String: Int64]?
     var deadLetters: [String] = []
 
     /// When a user-state record was applied; `.max`: not yet.

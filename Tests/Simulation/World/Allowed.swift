@@ -24,6 +24,14 @@ extension FaultKind {
         }
     }
 
+    /// Redis loses counts or takes none, events begin again in another topic, or a worker finishes what another one has begun.
+    var mayMiscount: Bool {
+        switch self {
+        case .pause, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .kafkaRecreation: true
+        default: false
+        }
+    }
+
     /// Pushes that APNs did not accept, or whose work went to another worker, may come after later ones.
     var mayReorder: Bool {
         switch self {

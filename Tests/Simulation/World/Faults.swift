@@ -26,6 +26,7 @@ final class Faults {
             else { return }
             world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
             world.allowance.mayReorder = world.allowance.mayReorder || kind.mayReorder
+            world.allowance.mayMiscount = world.allowance.mayMiscount || kind.mayMiscount
             if kind == .redisFull || kind == .redisRefusal { world.allowance.refusesWrites = true }
             if kind.mayDelay { world.allowance.slackNanos = 150 * Self.second }
             system.after(nanos: system.number(2 * Self.second...4 * Self.second + world.plan.trafficNanos)) { [self] in

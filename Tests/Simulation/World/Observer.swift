@@ -5,7 +5,7 @@ import Simulator
 
 /// Reads the topics and APNs' ledger while the world runs. Devices answer deliveries here.
 struct Observer {
-    private(set) var observed = Observed()
+    var observed = Observed()
     private let story: Story
     private var places: [String: Int64] = [:]
     private let partitions: Int
@@ -82,7 +82,7 @@ struct Observer {
             atNanos: nanos, eventID: json["event_id"]?.text ?? "", uid: json["uid"]?.text ?? "",
             device: json["device"]?.text ?? "", verdict: json["verdict"]?.text ?? "",
             reason: json["reason"]?.text ?? "", pid: json["pid"]?.text ?? "", badge: json["badge"]?.number,
-            isOfBadge: (json["msg_id"]?.text ?? "").isEmpty && json["lane"] == nil)
+            isOfBadge: (json["msg_id"]?.text ?? "").isEmpty && json["lane"] == nil, app: json["app"]?.text ?? "")
         observed.outcomes.append(outcome)
         story.tell(
             "result: event \(outcome.eventID) of \(outcome.uid), \(outcome.text)"

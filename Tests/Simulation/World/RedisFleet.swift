@@ -80,16 +80,21 @@ final class RedisFleet {
     }
 
     /// One command of the world's own, such as a gateway's, at the server that has the key.
-    func command(_ words: [String]) {
+    @discardableResult
+    func command(_ words: [String]) -> [UInt8] {
         guard words.count > 1, let cluster else {
-            if let master = groups.first?.master { _ = seat(of: master)?.command(words) }
-            return
+            return groups.first.flatMap { seat(of: $0.master)?.command(words) } ?? []
         }
-        guard let owner = cluster.owner(of: ClusterModel.slot(of: words[1])), let own = seat(of: owner) else { return }
-        let reply = String(decoding: own.command(words), as: UTF8.self)
+        guard let owner = cluster.owner(of: ClusterModel.slot(of: words[1])), let own = seat(of: owner) else {
+            return []
+        }
+        let reply = own.command(words)
         // -ASK SLOT ADDRESS: the key has moved before its slot.
-        guard reply.hasPrefix("-ASK"), let address = reply.split(whereSeparator: \.isWhitespace).last else { return }
-        seats.first { $0.address == address }?.command(words, isAsking: true)
+        let text = String(decoding: reply.prefix(64), as: UTF8.self)
+        guard text.hasPrefix("-ASK"), let address = text.split(whereSeparator: \.isWhitespace).last else {
+            return reply
+        }
+        return seats.first { $0.address == address }?.command(words, isAsking: true) ?? []
     }
 
     /// The data of each master.

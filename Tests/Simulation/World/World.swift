@@ -227,6 +227,10 @@ public final class World {
 
     private func finish() -> [Violation] {
         observe()
+        let hour: Int64 = 3_600_000
+        observer.readStatistics(
+            apps: plan.apps.map(\.id), hours: (system.originMs / hour - 1)...(system.wallMs / hour + 1)
+        ) { [redis] in redis.command($0) }
         let sources = Judge.Sources(
             sent: traffic.sent, states: traffic.states, apps: plan.apps, groups: traffic.groups,
             moves: gateways?.moves ?? [], movesEndNanos: gateways?.endNanos ?? .max)

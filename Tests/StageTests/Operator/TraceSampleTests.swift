@@ -16,7 +16,7 @@ import VirtualStage
             try stage.play(
                 state: [.bind("t1"), .bind("t1", "pad", as: token("t1", "pad", TokenPrefix.gone))],
                 events: [.message("m1", to: ["t1"])])
-            #expect(try stage.redisText("GET c:d2:{im:t1}mm1") == "$1 f")
+            #expect(try stage.redisText("STRLEN c:d2:{im:t1}mm1") == ":18", "no trace, but two outcomes")
         }
     }
 
@@ -26,7 +26,7 @@ import VirtualStage
                 state: [.bind("t1"), .bind("t2", as: token("t2", "phone", TokenPrefix.gone))],
                 events: [.message("m1", to: ["t1"]), .message("m2", to: ["t2"])])
             #expect(seen.outcomes(of: "m2") == ["t2/phone rejected ExpiredToken 1"])
-            #expect(try stage.redisText("GET c:d2:{im:t1}mm1") == "$1 f")
+            #expect(try stage.redisText("STRLEN c:d2:{im:t1}mm1") == ":14", "no trace, but an outcome")
             #expect(try stage.redisText("GET c:d2:{im:t2}mm2").contains("ExpiredToken"))
         }
     }

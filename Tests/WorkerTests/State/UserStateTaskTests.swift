@@ -25,7 +25,7 @@ struct UserStateTaskTests {
         var steps: [UserStateTask.Step] = []
         for answer in answers {
             switch task.move(answer) {
-            case .waiting: break
+            case .waiting, .later: break
             case .next: steps.append(task.step)
             case .done(let outcome): return (steps, outcome)
             }

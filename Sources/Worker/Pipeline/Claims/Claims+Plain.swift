@@ -45,7 +45,9 @@ extension Claims {
     func didReplyPlainly(_ stage: Tag.Stage, _ reply: borrowing RedisReply, _ job: RecipientJob) {
         switch stage {
         case .claimAdd where job.isCounted: job.candidate?.plainClaim?.didAdd(reply)
-        case .claimAdd: job.candidate?.plainClaim?.didReadMark(reply)
+        case .claimAdd:
+            job.candidate?.plainClaim?.didReadMark(reply)
+            job.takeEarlier(PairMark.counts(reply))
         case .claimCount: job.candidate?.plainClaim?.didCount(reply)
         default: job.candidate?.plainClaim?.didLook(reply, at: job.event.subject)
         }

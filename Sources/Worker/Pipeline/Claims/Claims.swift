@@ -170,7 +170,7 @@ final class Claims {
         case .owners: if let batch = ownerBatches.find(tag.ref) { didReadOwners(batch, reply) }
         case .claim:
             guard let job = claiming(tag.ref) else { return }
-            take(ClaimReply(reply), job)
+            takeReply(reply, job)
         case .claimAdd, .claimCount, .claimLook:
             if let job = claiming(tag.ref) { didReplyPlainly(tag.stage, reply, job) }
         case .owner:
@@ -204,7 +204,7 @@ final class Claims {
                 if claim.kind == .error {
                     didFailClaim(job, RedisFault(errorReply: claim.bytes))
                 } else {
-                    take(ClaimReply(claim), job)
+                    takeReply(claim, job)
                 }
             }
             next += 1
@@ -213,6 +213,12 @@ final class Claims {
 
     private func forEachClaiming(_ batch: ClaimBatch, _ body: (RecipientJob) -> Void) {
         for ref in batch.recipients { if let job = claiming(ref) { body(job) } }
+    }
+
+    private func takeReply(_ reply: borrowing RedisReply, _ job: RecipientJob) {
+        let claim = ClaimReply(reply)
+        if claim?.state == .ended, reply.count > 3 { job.takeEarlier(PairMark.counts(reply[3])) }
+        take(claim, job)
     }
 
     private func take(_ claim: ClaimReply?, _ job: RecipientJob) {

@@ -138,6 +138,7 @@ final class Dispatcher {
         guard job.machine.decided() else { return }
         noteDecided(job)
         shard.metrics.duplicates.add()
+        recorder.countEarlier(of: job)
         recorder.flushDeliveries(of: job.event)
         // In a later round another worker may have finished it. Pushes in flight still return to their devices.
         replaceWaiting(job)

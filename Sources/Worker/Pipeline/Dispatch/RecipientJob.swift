@@ -26,6 +26,8 @@ final class RecipientJob {
     var burst: BurstPlace?
     /// The trace of its outcomes; nil if there are none yet, or if the user is not traced.
     var trace: TraceBytes?
+    /// Its outcomes, for the mark; or those in the mark of an earlier try that finished.
+    var counts = RecipientCounts()
     /// The finished-mark command, if it was built before the last record was acknowledged.
     var mark: PreparedCommand?
     /// Its state in `carillon.parked`; nil if it was never parked.

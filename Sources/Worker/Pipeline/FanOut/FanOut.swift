@@ -76,6 +76,7 @@ final class FanOut {
     /// Starts with an event that was just read.
     func begin(_ event: EventJob) {
         work.insert(event)
+        shard.statistics.begin(event)
         event.begunNanos = shard.nowNanos
         if let waits = shard.waits, let kafkaMs = event.origin?.source.kafkaMs, event.chunkPart == nil {
             waits.took(.kafka, event.lane, nanos: UInt64(max(0, shard.nowMs - kafkaMs)) * 1_000_000)

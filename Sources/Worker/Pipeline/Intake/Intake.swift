@@ -54,6 +54,8 @@ final class Intake {
         case clock
         /// Redis has older data than before.
         case olderData
+        /// It is not known yet which records an earlier owner counted.
+        case statistics
     }
 
     /// Partitions being revoked, and the deadline for their pushes in flight.
@@ -270,11 +272,36 @@ final class Intake {
     }
 
     func settle(_ place: RecordPlace) {
+        settle(place, RecordCounts(), 0)
+    }
+
+    /// - Parameters:
+    ///   - counted: the record's outcomes, which count from now on.
+    ///   - partition: the record's.
+    func settle(_ place: RecordPlace, _ counted: borrowing RecordCounts, _ partition: Int32) {
         let settlement = withLedger(isParked: place.inputClass == .parked) { $0.settle(place.slot) }
         // From before a revocation: the next owner settles it, and a record counts once.
-        if settlement != .stale { shard.metrics.settled(place.inputClass) }
+        if settlement != .stale {
+            shard.metrics.settled(place.inputClass)
+            if !place.isCounted {
+                shard.statistics.settled(counted, at: CountedPlace(place.inputClass, partition))
+            }
+        }
         if case .advanced(let partition, _) = settlement { relieve(partition) }
     }
+
+    /// What is settled of a partition.
+    func progress(of partition: TopicPartition) -> PartitionOffset? {
+        withLedger(of: partition) { $0.progress(of: partition) }
+    }
+
+    func newestMs(_ partition: TopicPartition) -> Int64? { withLedger(of: partition) { $0.newestMs(partition) } }
+
+    func countedPlace(_ partition: TopicPartition) -> CountedPlace {
+        CountedPlace(classes[partition.topic], partition.partition)
+    }
+
+    func reads(_ place: CountedPlace) -> Bool { classes.contains { $0 == place.inputClass } }
 
     /// A partition with a full window is not read until half of it is settled. At the common byte bound none is read,
     /// because each would add a batch before it is paused.
@@ -316,6 +343,7 @@ final class Intake {
     /// A new epoch of the partition: unfinished records of the earlier one end as usual, and settle nothing here.
     private func restart(_ partition: TopicPartition, due: Int64, at offset: Int64) {
         withLedger(of: partition) { $0.assign(partition) }
+        shard.statistics.restarted(countedPlace(partition))
         fullPartitions.remove(partition)
         applyPressure(on: partition, isParked: isParked(partition))
         applyPauses()
@@ -390,10 +418,23 @@ enum InputClass {
 struct RecordPlace {
     fileprivate let slot: OffsetLedger.Slot
     fileprivate let inputClass: InputClass
+    /// An earlier owner of the partition counted its outcomes.
+    fileprivate let isCounted: Bool
+    /// Names the record in the marks that it makes (`MarkCounts`).
+    let name: UInt16
 
-    init(_ slot: OffsetLedger.Slot, _ inputClass: InputClass) {
+    init(_ slot: OffsetLedger.Slot, _ inputClass: InputClass, name: UInt16 = 0, isCounted: Bool = false) {
         self.slot = slot
         self.inputClass = inputClass
+        self.name = name
+        self.isCounted = isCounted
+    }
+
+    /// The same in every worker.
+    static func name(_ inputClass: InputClass, _ partition: Int32, _ offset: Int64) -> UInt16 {
+        let place = UInt64(CountedPlace(inputClass, partition).bits)
+        let mixed = (UInt64(bitPattern: offset) &+ place &* 0x9E37_79B9_7F4A_7C15) &* 0xD6E8_FEB8_6659_FD93
+        return UInt16(truncatingIfNeeded: mixed >> 40)
     }
 }
 
@@ -450,7 +491,11 @@ extension Intake: KafkaConsumerDelegate {
         }
         if receipt == .otherEpoch { consumer.rewind(record.partition) }
         guard case .tracked(let slot) = receipt else { return }
-        let place = RecordPlace(slot, inputClass)
+        let partition = record.partition.partition
+        let isCounted = shard.statistics.isCounted(
+            CountedPlace(inputClass, partition), offset: record.offset, timeMs: time?.ms)
+        let place = RecordPlace(
+            slot, inputClass, name: RecordPlace.name(inputClass, partition, record.offset), isCounted: isCounted)
         if !inputClass.isOurs { shard.metrics.recordsConsumed.add() }
         relieve(record.partition)
         let origin = EventJob.Origin(
@@ -505,7 +550,10 @@ extension Intake: KafkaConsumerDelegate {
     }
 
     func kafka(_ consumer: KafkaConsumer, progressOf partition: TopicPartition) -> PartitionOffset? {
-        withLedger(of: partition) { $0.progress(of: partition) }
+        let live = progress(of: partition)
+        // While Redis takes no writes, only committed offsets keep a crash from repeating pushes.
+        if shard.writes.refusal != nil { return live }
+        return shard.statistics.committable(countedPlace(partition), live, nowNanos: shard.nowNanos)
     }
 
     func kafka(
@@ -517,6 +565,7 @@ extension Intake: KafkaConsumerDelegate {
         received.removeAll { going.contains($0.origin.partition) }
         rejected.removeAll { going.contains($0.origin.partition) }
         owner?.intake(self, handBack: going, isLost: lost)
+        if lost { partitions.forEach { shard.statistics.end(countedPlace($0), nowNanos: shard.nowNanos) } }
         guard !lost, owner?.intake(self, hasWorkOf: going) ?? false else { return .complete }
         // A push on a stream may end and be marked; otherwise the next owner would push it again.
         revocation = Revocation(
@@ -542,6 +591,8 @@ extension Intake: KafkaConsumerDelegate {
                 withLedger(of: partition) { $0.assign(partition) }
                 applyPressure(on: partition, isParked: isParked(partition))
             }
+            let counted = partitions.map { (countedPlace($0), $0, topic(of: $0)) }
+            if shard.statistics.begin(counted) { block(.statistics, true) }
             applyPauses()
             owner?.intakeDidAssign(self)
             shard.log.info(
@@ -551,6 +602,7 @@ extension Intake: KafkaConsumerDelegate {
             for partition in partitions {
                 withLedger(of: partition) { $0.revoke(partition) }
                 fullPartitions.remove(partition)
+                shard.statistics.end(countedPlace(partition), nowNanos: shard.nowNanos)
             }
             owner?.intakeDidAssign(self)
             shard.log.info(

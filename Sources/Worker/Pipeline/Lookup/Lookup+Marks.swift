@@ -37,6 +37,7 @@ extension Lookup {
     func takeMark(_ reply: borrowing RedisReply, _ job: RecipientJob) {
         if let earlier = PairMark.state(reply), job.candidate?.earlierTry != .ended {
             job.candidate?.earlierTry = earlier
+            if earlier == .ended { job.takeEarlier(PairMark.counts(reply)) }
         }
         if !reply.isNull { job.candidate?.claimsPlainly = false }
         answered(job, failed: false)

@@ -204,6 +204,8 @@ final class ParkedWork {
     /// Its number among all records that this shard read from the topic.
     var number: UInt64 = 0
     var line: ParkedWheel.Key = 0
+    /// The outcomes of its tries, and what they count for; they count when the record is settled.
+    var counted = RecordCounts()
     /// Its begun work parks again.
     var parksAgain = false
     /// Its partition goes to another owner, which continues from the record in the topic.

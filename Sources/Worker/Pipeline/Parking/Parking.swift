@@ -123,7 +123,11 @@ final class Parking {
     func didSettle(_ ref: WorkRef) {
         guard let waiting = pending.find(ref) else { return }
         pending.remove(ref)
-        waiting.intake.settle(waiting.place)
+        if let work = waiting.work {
+            waiting.intake.settle(work.place, work.counted, work.partition.partition)
+        } else {
+            waiting.intake.settle(waiting.place)
+        }
         waiting.intake.mayEndRevocation()
     }
 
@@ -184,7 +188,7 @@ final class Parking {
         }
         wheel.ended(work)
         forget(work.record)
-        intake.settle(work.place)
+        intake.settle(work.place, work.counted, work.partition.partition)
     }
 
     /// The record belongs to another owner, or goes to the dead-letter topic, which settles it.

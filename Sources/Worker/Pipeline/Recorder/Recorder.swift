@@ -40,6 +40,7 @@ final class Recorder {
     func write(_ record: consuming OutcomeRecord, of job: RecipientJob) {
         record.latencyMs = shard.latencyMs(sinceKafkaMs: job.event.origin?.source.kafkaMs ?? 0)
         if !shard.traces.isOff { trace(record, of: job) }
+        count(record, of: job)
         guard begin(record, of: job.event) else { return }
         if TestBreak.isOn(.dropResult), let id = record.pushID, id.low & 15 == 0 { return }
         job.machine.recordSent()
@@ -49,6 +50,7 @@ final class Recorder {
     /// A record of a badge update: `event_id` is the read's, and there is no message.
     func write(_ record: OutcomeRecord, app: AppContext, eventID: String, tag: UInt64) -> Bool {
         app.metrics.decided(record.verdict, record.label)
+        countBadge(record, of: app)
         guard isWanted(record) else { return false }
         writer.clear()
         OutcomeRecord.begin(in: &writer, app: app.id, eventID: eventID, msgID: "")
@@ -149,7 +151,7 @@ final class Recorder {
     private func preparedMark(of job: RecipientJob) -> PreparedCommand {
         if job.usesGroupMarks {
             job.flags.insert(.markedInGroup)
-            return shard.store.memberMark(uid: job.uid, trace: job.trace?.bytes)
+            return shard.store.memberMark(uid: job.uid, trace: job.trace?.bytes, note: markNote(of: job))
         }
         job.flags.remove(.markedInGroup)
         return ownMark(of: job)
@@ -158,7 +160,8 @@ final class Recorder {
     private func ownMark(of job: RecipientJob) -> PreparedCommand {
         shard.store.preparedMark(
             app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
-            trace: job.trace.map { MarkTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) })
+            trace: job.trace.map { MarkTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) },
+            note: markNote(of: job))
     }
 
     /// Marks a recipient as ended. A redelivery then writes nothing.

@@ -21,6 +21,10 @@ final class ChangeJob {
     /// Consecutive failed steps; spaces the retries.
     var failures = 0
     var isWaitingForRetry = false
+    /// It is retried because the mark of the reported push is not there yet.
+    var awaitsMark = false
+    /// What it counts as in the statistics, once its record is settled.
+    var counted = RecordCounts()
     /// Its step is with Redis and long (`UserStates.heavyInHand`).
     var isHeavy = false
     /// It lowered a badge that devices must get.
@@ -68,7 +72,9 @@ final class ChangeJob {
     /// Its offset may be committed.
     func settle() {
         guard let origin else { return }
-        if !isHandedBack { origin.intake.settle(origin.record.place) }
+        if !isHandedBack {
+            origin.intake.settle(origin.record.place, counted, origin.record.partition.partition)
+        }
         origin.intake.mayEndRevocation()
     }
 

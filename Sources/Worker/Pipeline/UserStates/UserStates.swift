@@ -1,3 +1,4 @@
+import APNs
 import EventLoop
 import JSON
 import Kafka
@@ -38,6 +39,9 @@ final class UserStates {
     private var heavyWaiting: [WorkRef] = []
     private var nextHeavy = 0
     private static let heavyAtOnce = 2
+    /// Reports that wait for the marks of their pushes.
+    private var waitingReports = 0
+    private static let waitingReportsMax = 64
     /// Newly read changes continue next to them.
     static let againAtOnce = 256
 
@@ -73,7 +77,8 @@ final class UserStates {
         }
         let task = UserStateTask(
             app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state,
-            clearsOnRead: app.policy.clearOnRead)
+            clearsOnRead: app.policy.clearOnRead,
+            record: state.isReport ? "\(record.source.partition):\(record.source.offset)" : "")
         let job = ChangeJob(ChangeJob.Origin(intake, record), .state(task), app: app, eventID: event.id)
         if !value.isEmpty { job.original = (key, value) }
         if case .bind(let binding) = state.change, !app.policy.allows(topic: binding.token.topic) {
@@ -200,6 +205,7 @@ final class UserStates {
     private func didMove(_ job: ChangeJob, _ task: UserStateTask, _ progress: UserStateTask.Progress) {
         switch progress {
         case .waiting: break
+        case .later: awaitMark(job, task)
         case .next:
             job.failures = 0
             if case .dropFormer(let former, _) = task.step, job.formerOwners.isEmpty { job.formerOwners = former }
@@ -212,16 +218,55 @@ final class UserStates {
         }
     }
 
+    /// A report waits for the mark of its push. Only some do, so that late and invented reports delay no other change.
+    private func awaitMark(_ job: ChangeJob, _ task: UserStateTask) {
+        if waitingReports < Self.waitingReportsMax {
+            waitingReports += 1
+            job.awaitsMark = true
+            return retryLater(job)
+        }
+        var task = task
+        task.stopWaiting()
+        job.task = .state(task)
+        perform(job)
+    }
+
+    private func stopAwaiting(_ job: ChangeJob) {
+        guard job.awaitsMark else { return }
+        job.awaitsMark = false
+        waitingReports -= 1
+    }
+
+    /// What a report counts as in the statistics: opened or arrived, for the hour and the kind of its push; or unchecked.
+    private func tally(_ job: ChangeJob, _ kind: CountedOutcome.Kind, isChecked: Bool) {
+        guard let app = job.app, case .state(let task) = job.task else { return }
+        guard isChecked, let (counts, outcome) = task.reported else {
+            job.counted.tally.add(CountedOutcome(hour: shard.nowMs / StatisticsKey.hourMs, kind, .alert, .direct))
+            job.counted.subject = shard.statistics.subject(of: app, name: "", task: nil)
+            return
+        }
+        let credential = app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
+        job.counted.tally.add(
+            counts.counted(outcome).reported(kind).with(
+                credential: shard.statistics.number(ofCredential: credential?.credential)))
+        job.counted.subject = shard.statistics.subject(of: app, counts)
+    }
+
     /// Counts the first report of a push and device; its pid may not match its message.
     private func countReport(_ job: ChangeJob, _ change: UserState.Change, _ outcome: StateOutcome) {
         switch (change, outcome) {
         case (.openReport(let report), .applied):
             job.app?.metrics.opens.add()
             if report.msgID == nil { job.app?.metrics.uncheckedOpens.add() }
+            tally(job, .opened, isChecked: true)
         case (.openReport, .ignored(.unknownPush)):
             job.app?.metrics.opens.add()
             job.app?.metrics.uncheckedOpens.add()
-        case (.arrivedReport, .applied): job.app?.metrics.arrivals.add()
+            tally(job, .opened, isChecked: false)
+        case (.arrivedReport, .applied):
+            job.app?.metrics.arrivals.add()
+            tally(job, .arrived, isChecked: true)
+        case (.arrivedReport, .ignored(.unknownPush)): tally(job, .arrived, isChecked: false)
         default: break
         }
     }
@@ -279,6 +324,7 @@ final class UserStates {
     }
 
     private func leave(_ job: ChangeJob) {
+        stopAwaiting(job)
         if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
         if job.origin == nil { inHandAgain -= 1 }
@@ -297,6 +343,7 @@ final class UserStates {
     func retry(_ ref: WorkRef) {
         guard let job = changes.find(ref) else { return }
         job.isWaitingForRetry = false
+        stopAwaiting(job)
         perform(job)
     }
 }
@@ -406,6 +453,15 @@ extension UserStates {
         switch task.state.change {
         case .bind, .unbind: shard.store.client.serverGeneration
         default: shard.store.client.generation(ofKey: "{\(task.app):\(task.state.uid)}")
+        }
+    }
+}
+
+extension UserState {
+    fileprivate var isReport: Bool {
+        switch change {
+        case .openReport, .arrivedReport: true
+        case .bind, .unbind, .settings, .mute, .read, .badgeReport, .ack: false
         }
     }
 }

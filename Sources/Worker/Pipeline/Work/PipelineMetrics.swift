@@ -21,6 +21,8 @@ final class PipelineMetrics {
     let olderData: Gauge
     let rollbacks: Counter
     let replayed: Counter
+    /// Outcomes that the statistics lack.
+    let statisticsLost: Counter
     let redisKeys: Gauge
     let rebalances: Counter
     let assignmentsLost: Counter
@@ -93,6 +95,8 @@ final class PipelineMetrics {
             "redis_older_data",
             "1: Redis has older data than before, and user state since then is being applied again.", .max)
         rollbacks = counter("redis_rollbacks_total", "How often this shard saw Redis return with older data.")
+        statisticsLost = counter(
+            "stats_lost_total", "Outcomes that are missing in the statistics, because Redis did not take them in time.")
         replayed = counter("state_replayed_total", "Records of user state applied again after Redis had older data.")
         pausedPartitions = gauge("kafka_paused_partitions", "Partitions paused because a bound is reached.")
         pendingEvents = gauge("pending_events", "Records read with unsettled offsets.")

@@ -24,6 +24,7 @@ final class ShardContext {
     private var clock: ShardClock
     var clockWatch = ClockWatch()
     let timers: Timers
+    let statistics: Statistics
     /// Nil if waits are not measured.
     let waits: StageWaits?
     /// Of the process.
@@ -61,6 +62,10 @@ final class ShardContext {
         wallClock = parts.shared.wallClock
         clock = ShardClock(wallMs: parts.shared.wallClock.nowMs(on: parts.loop), nowNanos: parts.loop.nowNanos)
         timers = Timers(loop: parts.loop)
+        statistics = Statistics(
+            store: parts.store, days: parts.statisticsDays,
+            owner: "\(parts.shared.mark)-\(parts.shardIndex)-\(parts.loop.makeSeed())",
+            lost: parts.metrics.statisticsLost)
         random = SmallRandom(seed: parts.loop.makeSeed())
         timers.didBecomeDue = { [unowned self] in requestTurn() }
     }

@@ -45,6 +45,8 @@ struct Tag: Equatable {
         case keyCount, lossAccepted, time
         // Pipeline: a server's heartbeat, its count alone, and the end of a replay; the slot is the server's number.
         case beat, beatLook, endReplay
+        // Statistics: the positions of new partitions, and a flush.
+        case beginCounting, count
     }
 
     var ref: WorkRef
@@ -86,7 +88,8 @@ extension Tag.Stage {
         case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
             .newestBase, .newestSize, .updatePush, .deadLetter, .owedClaim, .updateRecord, .stateResult,
             .parkedRecipient,
-            .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay:
+            .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay,
+            .beginCounting, .count:
             .other
         }
     }
@@ -106,7 +109,7 @@ extension Tag.Stage {
         case .lease, .members, .groupSize, .writeMark, .heldBack, .writeMarks, .note, .change, .due, .digest, .push,
             .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient,
             .parkedEvent,
-            .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay:
+            .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay, .beginCounting, .count:
             false
         }
     }
@@ -118,7 +121,8 @@ extension Tag.Stage {
     func fits(_ kind: RedisReply.Kind) -> Bool {
         switch self {
         case .presence, .user, .conversation, .marks, .groupMarks, .members, .claim, .claims, .claimLook, .owners,
-            .checkClaim, .burst, .due, .digest, .updateUser, .updateDevices, .time, .beat:
+            .checkClaim, .burst, .due, .digest, .updateUser, .updateDevices, .time, .beat,
+            .beginCounting, .count:
             kind == .array
         case .group, .activity, .mark, .lease, .original, .parkedBefore, .tokenOwner, .owner, .acks, .checkOwner,
             .checkAcks, .checkActivity, .updateBase, .updateOwner, .newestBase, .lossAccepted, .beatLook:

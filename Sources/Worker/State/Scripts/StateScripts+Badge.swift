@@ -12,7 +12,7 @@ extension StateScripts {
     /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 digest of the target's id; 12 `1`
     /// if devices get a lower badge.
     ///
-    /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
+    /// Answer: `{bits, badge, version or false, [notes, or the finished mark]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
     /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge is still to be sent; 64 the message adds 1, by
     /// this try or an earlier one; 128 nothing is known of the message that a revoke names; 256 a client's report is part of the
     /// badge.
@@ -89,7 +89,7 @@ extension StateScripts {
         local isMine, state = how == 'a', (how == 'o' or how == 'q') and 'o' or 'c'
         local old = redis.call('SET', KEYS[1], state, 'NX', 'GET', 'EX', ARGV[2])
         local kind = old and string.sub(old, 1, 1)
-        if kind == 'f' and not isMine then return {2, 0, false} end
+        if kind == 'f' and not isMine then return {2, 0, false, old} end
         local sent, counted, bits, isPlain = tonumber(ARGV[5]), state == 'c', 0, false
         local base, value, taken, past = -1, 0, 0, 0
         if s[2] then
@@ -119,7 +119,7 @@ extension StateScripts {
           if past ~= wasPast then
             redis.call('HSET', KEYS[2], 'b', string.format('%d %d %d %d', base, value, taken, past))
           end
-          return {2, 0, false}
+          return {2, 0, false, old}
         end
         local rest, goneAt
         if old then
@@ -318,7 +318,7 @@ extension StateScripts {
         local bits, rest = 0, ''
         if old then
           local kind = string.sub(old, 1, 1)
-          if kind == 'f' then return {2, false, false} end
+          if kind == 'f' then return {2, false, false, old} end
           local tail = string.match(old, '^.[xk]%d*;()')
           if tail then bits = 8 end
           if kind ~= 't' then bits = bits + 1 end

@@ -48,14 +48,18 @@ extension StateScripts {
         return 1
         """)
 
-    /// KEYS reports. ARGV 1 push and device; 2 now in ms; 3 seconds of life; 4 how many at most. Answer: 1 it is the first one, 0
-    /// it is not.
+    /// KEYS reports. ARGV 1 push and device; 2 now in ms; 3 seconds of life; 4 how many at most; 5 the report's record.
+    /// Answer: 1 it is the first one, 2 the same record made it the first one, 0 neither.
     static let reportPush = RedisScript(
         """
         #!lua
         \(limit)
-        local isNew = redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2])
-        if isNew == 1 then limit(KEYS[1], tonumber(ARGV[4])) end
+        local isNew = redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. ARGV[5])
+        if isNew == 1 then
+            limit(KEYS[1], tonumber(ARGV[4]))
+        elseif ARGV[5] ~= '' and string.match(redis.call('HGET', KEYS[1], ARGV[1]), ' (.*)$') == ARGV[5] then
+            isNew = 2
+        end
         redis.call('EXPIRE', KEYS[1], ARGV[3])
         return isNew
         """)

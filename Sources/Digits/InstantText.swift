@@ -1,9 +1,7 @@
-import Digits
-
 /// A time as people write it: `2026-11-22T14:05:00Z`, with an offset or a date alone (UTC), or Unix milliseconds.
-enum InstantText {
+public enum InstantText {
     /// Unix ms; nil if the text is not a time.
-    static func milliseconds(_ text: String) -> Int64? {
+    public static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         if !bytes.isEmpty, bytes.count <= 15, bytes.allSatisfy({ (48...57).contains($0) }) { return Int64(text) }
         guard bytes.count >= 10, bytes.count <= 35, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),

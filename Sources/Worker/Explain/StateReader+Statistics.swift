@@ -1,0 +1,47 @@
+public import Redis
+
+extension StateReader {
+    /// The statistics of an app in the hours that begin before `toMs` and end after `fromMs`; at most 366 days.
+    public func statistics(app: String, fromMs: Int64, toMs: Int64) async throws(RedisFault) -> StatisticsReport {
+        let hours = Self.hours(fromMs: fromMs, toMs: toMs)
+        var report = StatisticsReport(app: app, hours: hours)
+        if hours.isEmpty { return report }
+        let days = (hours.lowerBound / 24)...((hours.upperBound - 1) / 24)
+        for day in days {
+            let ofDay = Array(max(hours.lowerBound, day * 24)..<min(hours.upperBound, (day + 1) * 24))
+            let keys = [StatisticsKey.names(app, day), StatisticsKey.tasks(app, day)]
+            let hashes = try await hashes(keys + ofDay.map { StatisticsKey.hour(app, $0) })
+            report.add(tasks: hashes[1])
+            for (hour, fields) in zip(ofDay, hashes.dropFirst(2)) {
+                for (field, value) in fields {
+                    if let count = Int64(value) { report.add(field, count, hour: hour, names: hashes[0]) }
+                }
+            }
+        }
+        return report
+    }
+
+    /// Hours since 1970.
+    static func hours(fromMs: Int64, toMs: Int64) -> Range<Int64> {
+        let most: Int64 = 366 * 24
+        let hourMs = StatisticsKey.hourMs
+        let end = min(max(0, toMs), Int64.max - hourMs) / hourMs + (toMs % hourMs > 0 ? 1 : 0)
+        let start = max(0, fromMs) / hourMs
+        return min(end, max(start, end - most))..<end
+    }
+
+    private func hashes(_ keys: [String]) async throws(RedisFault) -> [[String: String]] {
+        var found = Array(repeating: [String: String](), count: keys.count)
+        try await ask(
+            keys.count,
+            { (store, tags) throws(RedisFault) in
+                for (key, tag) in zip(keys, tags) { try store.statistics(key, tag: tag) }
+            },
+            { place, reply in
+                reply.forEachPair { field, value in
+                    if let field = field.string, let value = value.string { found[place][field] = value }
+                }
+            })
+        return found
+    }
+}

@@ -1,0 +1,74 @@
+import EventLoop
+import Kafka
+import PushCore
+import Redis
+import Telemetry
+
+/// When the statistics of this shard are written (`Statistics`).
+extension Pipeline {
+    /// Writes what is counted, or asks for the positions of new partitions.
+    ///
+    /// - Parameter writes: false: only asks.
+    func lookAtStatistics(writes: Bool = true) {
+        shard.statistics.look(nowMs: shard.nowMs, nowNanos: shard.nowNanos, writes: writes) { place, partition in
+            guard let intake = intakes.first(where: { $0.reads(place) }) else { return (nil, nil) }
+            return (intake.progress(of: partition), intake.newestMs(partition))
+        }
+        readOnceCounted()
+    }
+
+    /// The records of new partitions are read when their positions are known, or when Redis has not said them in time.
+    private func readOnceCounted() {
+        let waits = shard.statistics.isBeginning(shard.nowNanos)
+        for intake in intakes { intake.block(.statistics, waits) }
+    }
+
+    /// Some counts are not in Redis and should be before the end.
+    var hasUncounted: Bool { waitsForCounts && shard.statistics.hasUnwritten(where: { _ in true }) }
+
+    /// Counts of these partitions are not in Redis, and should be before the partitions go.
+    func hasUncounted(_ intake: Intake, _ partitions: Set<TopicPartition>) -> Bool {
+        waitsForCounts && partitions.contains { shard.statistics.hasUnwritten(intake.countedPlace($0)) }
+    }
+
+    /// While Redis does not answer, or takes no writes, nothing waits for the counts.
+    private var waitsForCounts: Bool {
+        !shard.statistics.isHeldUp(shard.nowNanos) && shard.writes.refusal == nil
+    }
+
+    /// Counts that a partition waits for, before it goes, are written at once.
+    func writeForRevocations() {
+        let waits = intakes.contains { intake in
+            intake.revocation.map { hasUncounted(intake, $0.partitions) } ?? false
+        }
+        if waits { lookAtStatistics() }
+    }
+
+    func didBeginCounting(_ reply: borrowing RedisReply) {
+        shard.statistics.didBegin(reply)
+        // Others may have come meanwhile.
+        lookAtStatistics(writes: false)
+        shard.requestTurn()
+    }
+
+    func didCount(_ reply: borrowing RedisReply) {
+        guard shard.statistics.didCount(reply, nowNanos: shard.nowNanos) else { return lookAtStatistics() }
+        // User state is committed after its next beat.
+        for intake in intakes {
+            if intake !== userState { intake.consumer.commitChanges() }
+            intake.mayEndRevocation()
+        }
+        lookAtStatistics(writes: false)
+    }
+
+    func didFailToCount(statistics fault: RedisFault) {
+        let wasOff = shard.statistics.isOff
+        shard.statistics.didFail(fault)
+        readOnceCounted()
+        if shard.statistics.isOff, !wasOff {
+            shard.log.error(
+                "Redis does not run the scripts of the statistics: nothing is counted",
+                ["error": .string(fault.publicText)])
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import APNs
+import PushCore
+import Redis
+
+/// The outcomes of a finished recipient in its mark, some fifteen bytes behind the `f`.
+///
+/// A record that is read again after a crash finds its recipients finished: it counts what their marks say, if it made
+/// them itself. A device's report finds here that its push was an accepted alert, and what it counts for. A first byte
+/// with the bits `0x80`, flags and the number of outcomes; two bytes that name the record; two bytes of the hour; four
+/// of the name and of the task, where there are such; then four bytes for each outcome.
+struct MarkCounts: Equatable {
+    struct Outcome: Equatable {
+        var kind: CountedOutcome.Kind
+        var push: CountedOutcome.PushKind
+        var isSent: Bool
+        var reason: UInt8
+        /// `MarkCounts.short` of the credential's name; 0: none.
+        var credential: UInt8
+        /// `MarkCounts.short` of the device; 0: none.
+        var device: UInt8
+    }
+
+    /// The record that made the mark (`RecordPlace.name`).
+    var record: UInt16
+    /// Hours since 1970, modulo 1024.
+    var hour: UInt16
+    var lane: UInt8
+    /// 0: none.
+    var name: UInt32
+    var task: UInt32
+    var outcomes: [Outcome] = []
+
+    static let outcomesMax = 15
+    private static let tag: UInt8 = 0x80
+    private static let hasName: UInt8 = 0x40
+    private static let hasTask: UInt8 = 0x20
+
+    /// A byte for a text, never 0.
+    static func short(_ text: String) -> UInt8 {
+        let hash = CountedSubject.hash(text)
+        return UInt8(truncatingIfNeeded: hash ^ hash >> 16 ^ hash >> 8) | 1
+    }
+
+    /// What it takes away from a mark's bytes behind the state.
+    ///
+    /// - Returns: nil, and leaves the bytes, if there are no counts.
+    static func take(_ bytes: inout Slice<UnsafeRawBufferPointer>) -> MarkCounts? {
+        guard let first = bytes.first, first & tag != 0 else { return nil }
+        var rest = Reader(bytes: bytes.dropFirst())
+        guard let record = rest.number(2), let when = rest.number(2) else { return nil }
+        var counts = MarkCounts(
+            record: UInt16(record), hour: UInt16(when & 0x3FF), lane: UInt8(when >> 10 & 7), name: 0, task: 0)
+        if first & hasName != 0 {
+            guard let name = rest.number(4) else { return nil }
+            counts.name = name
+        }
+        if first & hasTask != 0 {
+            guard let task = rest.number(4) else { return nil }
+            counts.task = task
+        }
+        for _ in 0..<(first & 0x0F) {
+            guard let one = rest.number(4), let outcome = Outcome(one) else { return nil }
+            counts.outcomes.append(outcome)
+        }
+        bytes = rest.bytes
+        return counts
+    }
+
+    func counted(_ outcome: Outcome) -> CountedOutcome {
+        CountedOutcome(
+            hour: Int64(hour), outcome.kind, outcome.push, PushLane(rawValue: lane) ?? .direct, reason: outcome.reason,
+            isSent: outcome.isSent)
+    }
+
+    private struct Reader {
+        var bytes: Slice<UnsafeRawBufferPointer>
+
+        mutating func number(_ count: Int) -> UInt32? {
+            guard bytes.count >= count else { return nil }
+            var value: UInt32 = 0
+            for _ in 0..<count { value = value << 8 | UInt32(bytes.removeFirst()) }
+            return value
+        }
+    }
+}
+
+extension MarkCounts.Outcome {
+    fileprivate init?(_ word: UInt32) {
+        let first = UInt8(word >> 24)
+        guard let kind = CountedOutcome.Kind(rawValue: first & 7),
+            let push = CountedOutcome.PushKind(rawValue: first >> 3 & 7)
+        else { return nil }
+        self.init(
+            kind: kind, push: push, isSent: first & 0x40 != 0, reason: UInt8(word >> 16 & 0xFF),
+            credential: UInt8(word >> 8 & 0xFF), device: UInt8(word & 0xFF))
+    }
+}
+
+/// The outcomes of a recipient, for its mark. Usually one, which needs no memory of its own.
+struct RecipientCounts {
+    /// The bits of an outcome, with a credential and a device in place of its number; 0: none.
+    private var first: UInt64 = 0
+    private var others: [UInt64] = []
+
+    init() {}
+
+    /// Those that a mark contains.
+    init(_ mark: MarkCounts) {
+        for outcome in mark.outcomes {
+            add(mark.counted(outcome), credential: outcome.credential, device: outcome.device)
+        }
+    }
+
+    /// - Parameters:
+    ///   - credential: `MarkCounts.short` of its name; 0: none.
+    ///   - device: the same of the device.
+    mutating func add(_ outcome: CountedOutcome, credential: UInt8, device: UInt8) {
+        let entry = outcome.with(credential: credential).bits | UInt64(device) << Self.devicePlace
+        if first == 0 {
+            first = entry
+        } else if others.count < MarkCounts.outcomesMax - 1 {
+            others.append(entry)
+        }
+    }
+
+    private static let devicePlace: UInt64 = 40
+
+    /// Each with `MarkCounts.short` of its credential in place of the number.
+    func forEach(_ body: (CountedOutcome) -> Void) {
+        if first == 0 { return }
+        for entry in [first] + others { body(CountedOutcome(bits: entry & ~(0xFF << Self.devicePlace))) }
+    }
+
+    private static func word(_ entry: UInt64) -> UInt32 {
+        let outcome = CountedOutcome(bits: entry)
+        let first = outcome.kind.rawValue | outcome.push.rawValue << 3 | (outcome.isSent ? 0x40 : 0)
+        let last = UInt8(truncatingIfNeeded: entry >> devicePlace)
+        return UInt32(first) << 24 | UInt32(outcome.reason) << 16 | UInt32(outcome.credential) << 8 | UInt32(last)
+    }
+
+    /// As the mark has them (`MarkCounts`). Without outcomes there are no bytes.
+    func withBytes(record: UInt16, _ subject: CountedSubject, _ body: (UnsafeRawBufferPointer) -> Void) {
+        if first == 0 { return }
+        withUnsafeTemporaryAllocation(byteCount: 13 + 4 * MarkCounts.outcomesMax, alignment: 1) { bytes in
+            var count = 1
+            func put(_ word: UInt32) {
+                bytes.storeBytes(of: word.bigEndian, toByteOffset: count, as: UInt32.self)
+                count += 4
+            }
+            bytes[0] =
+                0x80 | (subject.name == 0 ? 0 : 0x40) | (subject.task == 0 ? 0 : 0x20) | UInt8(1 + others.count)
+            let when = UInt32(first & 0x3FF) | UInt32(CountedOutcome(bits: first).lane.rawValue) << 10
+            put(UInt32(record) << 16 | when)
+            if subject.name != 0 { put(subject.name) }
+            if subject.task != 0 { put(subject.task) }
+            put(Self.word(first))
+            for other in others { put(Self.word(other)) }
+            body(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        }
+    }
+}
+
+/// The outcomes of a recipient, as its mark is to have them.
+struct MarkNote {
+    let counts: RecipientCounts
+    let record: UInt16
+    let subject: CountedSubject
+
+    func write(to command: inout RedisCommand) {
+        counts.withBytes(record: record, subject) { command.part($0) }
+    }
+}

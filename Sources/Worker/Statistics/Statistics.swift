@@ -1,0 +1,323 @@
+import Digits
+import EventLoop
+import Kafka
+import PushCore
+import Redis
+import Telemetry
+
+/// The numbers of `carillon stats`, as one shard collects them (docs/decisions/statistics.md).
+///
+/// The outcomes of a record are counted when the record is settled, for its partition. A flush writes the counts of all
+/// partitions together with their positions, in one step of Redis; offsets are committed up to these positions only. So
+/// a crash adds nothing twice, and nothing that is committed is missing. Without Redis offsets are committed all the
+/// same, and the counts wait in memory. Loop-bound.
+final class Statistics {
+    private let store: StateStore
+    private let days: Int
+    /// Of this shard and life. A flush of an earlier owner of a partition is refused.
+    private let owner: String
+    /// Outcomes that are committed and will never be counted.
+    private let lost: Counter
+    private var subjects = SubjectTable()
+    /// The outcomes of the events in progress.
+    var events = EventCounts()
+    /// The credential sets, by their number in a `CountedOutcome` less one.
+    private var credentials: [CountedCredential] = []
+    private var open = CountTable()
+    private var sent = CountTable()
+    private var flush: StatisticsFlush?
+    /// The flush is with Redis.
+    private var isAwaited = false
+    private var number: UInt64 = 0
+    /// When the counts of the flush were collected, Unix ms.
+    private var collectedMs: Int64 = 0
+    private var places: [CountedPlace: Place] = [:]
+    /// A place has records that an earlier owner counted and did not commit.
+    private var hasEarlier = false
+    /// Partitions whose positions are asked for, in the order of the question; empty: none are.
+    private var asked: [CountedPlace] = []
+    /// When the first flush or question without an answer was made, monotonic; nil: all are answered.
+    private var waitingNanos: UInt64?
+    /// Redis never runs the scripts, for example by its access rules: nothing is counted.
+    private(set) var isOff = false
+
+    private struct Place {
+        let partition: TopicPartition
+        /// In Redis.
+        let field: String
+        var isBegun = false
+        /// It is not begun before that, monotonic.
+        var beginNanos: UInt64 = 0
+        /// Records that an earlier owner counted; nil: none that are still to come.
+        var earlier: CountedPosition?
+        /// The progress that may be committed while newer counts are not in Redis.
+        var written: PartitionOffset?
+        /// The progress at the flush that is with Redis.
+        var awaited: PartitionOffset?
+        var awaitedMs: Int64?
+    }
+
+    /// Offsets are committed without the statistics if Redis has not answered for so long.
+    private static let patienceNanos: UInt64 = 900_000_000
+    /// A worker that was stopped for long learns in this time that its partitions have another owner.
+    private static let strangerNanos: UInt64 = 15_000_000_000
+
+    init(store: StateStore, days: Int, owner: String, lost: Counter) {
+        self.store = store
+        self.lost = lost
+        self.days = days
+        self.owner = owner
+    }
+
+    // MARK: Outcomes
+
+    /// An event of the work table: its outcomes will count.
+    func begin(_ event: EventJob) {
+        if event.digest != nil { return begin(event, name: "digest", task: nil) }
+        guard let message = event.message else { return begin(event, name: "live_activity", task: nil) }
+        message.read { begin(event, name: $0.push.template?.id ?? $0.typeName ?? "", task: $0.push.taskID) }
+    }
+
+    private func begin(_ event: EventJob, name: String, task: String?) {
+        events.begin(event.ref, subject(of: event.app, name: name, task: task))
+    }
+
+    func subject(of app: AppContext, name: String, task: String?) -> CountedSubject {
+        subjects.subject(of: app, name: name, task: task)
+    }
+
+    /// The same by the hashes of a mark.
+    func subject(of app: AppContext, _ counts: MarkCounts) -> CountedSubject { subjects.subject(of: app, counts) }
+
+    /// The number of a credential set: 0 for none.
+    func number(ofCredential name: String?) -> UInt8 {
+        guard let name else { return 0 }
+        if let index = credentials.firstIndex(where: { $0.name == name }) { return UInt8(index + 1) }
+        guard credentials.count < 255 else { return 0 }
+        credentials.append(CountedCredential(name: name, short: MarkCounts.short(name)))
+        return UInt8(credentials.count)
+    }
+
+    /// As marks have the credential set of this number.
+    func short(ofCredential number: UInt8) -> UInt8 { number == 0 ? 0 : credentials[Int(number) - 1].short }
+
+    /// A record is settled: its outcomes count.
+    func settled(_ counted: borrowing RecordCounts, at place: CountedPlace) {
+        guard !isOff, let subject = counted.subject else { return }
+        counted.tally.forEach { outcome, count in
+            if open.isFull { lost.add(UInt64(count)) } else { open.add(UInt64(count), outcome, subject, place) }
+        }
+    }
+
+    // MARK: Partitions
+
+    /// - Returns: whether the positions of the partitions are asked for: their records wait until `hasBegun`.
+    func begin(_ partitions: [(place: CountedPlace, partition: TopicPartition, topic: String)]) -> Bool {
+        for (place, partition, topic) in partitions {
+            places[place] = Place(partition: partition, field: "\(topic):\(partition.partition)")
+        }
+        return !isOff && !partitions.isEmpty
+    }
+
+    /// Its counts, and what is known of it, belong to the next owner or to the earlier epoch.
+    func end(_ place: CountedPlace, nowNanos: UInt64) {
+        // Otherwise nothing of them is committed, and the next owner counts them.
+        if isHeldUp(nowNanos) { lost.add(open.count(of: place) &+ sent.count(of: place)) }
+        forgetCounts(of: place)
+        places[place] = nil
+        lookForEarlier()
+    }
+
+    private func forgetCounts(of place: CountedPlace) {
+        open.drop(place)
+        guard sent.places.contains(place) else { return }
+        sent.drop(place)
+        // Without it, whether the flush that is with Redis arrives or is sent again.
+        flush = sent.isEmpty ? nil : makeFlush()
+    }
+
+    /// The partition began again at a lower offset: earlier positions say nothing about it.
+    func restarted(_ place: CountedPlace) {
+        lost.add(open.count(of: place) &+ sent.count(of: place))
+        forgetCounts(of: place)
+        places[place]?.earlier = nil
+        places[place]?.written = nil
+        places[place]?.awaited = nil
+        lookForEarlier()
+    }
+
+    /// - Returns: whether an earlier owner counted the record.
+    func isCounted(_ place: CountedPlace, offset: Int64, timeMs: Int64?) -> Bool {
+        guard hasEarlier, let earlier = places[place]?.earlier else { return false }
+        if earlier.contains(offset), !earlier.isOlder(than: timeMs) { return true }
+        if offset >= earlier.offset, earlier.settled == nil || earlier.isOlder(than: timeMs) {
+            places[place]?.earlier = nil
+            lookForEarlier()
+        }
+        return false
+    }
+
+    private func lookForEarlier() { hasEarlier = places.values.contains { $0.earlier != nil } }
+
+    /// The progress that may be committed: what is counted is in Redis first.
+    func committable(_ place: CountedPlace, _ live: PartitionOffset?, nowNanos: UInt64) -> PartitionOffset? {
+        guard hasUnwritten(place), !isHeldUp(nowNanos) else {
+            // An offset never goes back to what the last flush wrote.
+            places[place]?.written = live
+            return live
+        }
+        return places[place]?.written
+    }
+
+    func hasUnwritten(_ place: CountedPlace) -> Bool {
+        open.places.contains(place) || sent.places.contains(place)
+    }
+
+    func hasUnwritten(where isWanted: (CountedPlace) -> Bool) -> Bool {
+        open.places.contains(where: isWanted) || sent.places.contains(where: isWanted)
+    }
+
+    /// Redis does not answer: nothing waits for it.
+    func isHeldUp(_ nowNanos: UInt64) -> Bool {
+        isOff || waitingNanos.map { nowNanos &- $0 > Self.patienceNanos } ?? false
+    }
+
+    /// Some partitions' positions are asked for, and their answer may still come in time.
+    func isBeginning(_ nowNanos: UInt64) -> Bool {
+        guard !isOff, places.values.contains(where: { !$0.isBegun && $0.beginNanos <= nowNanos }) else { return false }
+        return waitingNanos.map { nowNanos &- $0 < Self.patienceNanos } ?? true
+    }
+
+    // MARK: Flushes
+
+    /// Asks for positions, or writes what is counted. Once a second, when partitions come, and at the end.
+    ///
+    /// - Parameters:
+    ///   - writes: false: only asks.
+    ///   - progress: of a partition: what is settled, and the newest time that was read.
+    func look(
+        nowMs: Int64, nowNanos: UInt64, writes: Bool,
+        _ progress: (CountedPlace, TopicPartition) -> (PartitionOffset?, Int64?)
+    ) {
+        guard !isOff, store.client.isReady else { return noteWaiting(nowNanos, isAway: true) }
+        if isAwaited || !asked.isEmpty { return noteWaiting(nowNanos) }
+        let new = places.filter { !$0.value.isBegun && $0.value.beginNanos <= nowNanos }.sorted {
+            $0.value.field < $1.value.field
+        }
+        if !new.isEmpty {
+            asked = new.map(\.key)
+            noteWaiting(nowNanos)
+            do throws(RedisFault) {
+                try store.beginCounting(owner: owner, new.map(\.value.field), tag: Tag(.none, .beginCounting).bits)
+            } catch {
+                didFail(error)
+            }
+            return
+        }
+        if flush == nil {
+            guard writes, !open.isEmpty else { return noteWaiting(nowNanos) }
+            swap(&open, &sent)
+            collect(nowMs: nowMs, progress)
+        }
+        noteWaiting(nowNanos)
+        send(nowMs: nowMs)
+    }
+
+    private func noteWaiting(_ nowNanos: UInt64, isAway: Bool = false) {
+        let isAsking = !asked.isEmpty || places.values.contains { !$0.isBegun && $0.beginNanos <= nowNanos }
+        let waits = isAsking || flush != nil || isAway && !open.isEmpty
+        if waits { waitingNanos = waitingNanos ?? nowNanos } else { waitingNanos = nil }
+    }
+
+    private func collect(nowMs: Int64, _ progress: (CountedPlace, TopicPartition) -> (PartitionOffset?, Int64?)) {
+        for place in sent.places where place != .none {
+            guard let known = places[place], known.isBegun, let live = progress(place, known.partition).0 else {
+                // Another worker counts it.
+                lost.add(sent.count(of: place))
+                sent.drop(place)
+                continue
+            }
+            places[place]?.awaited = live
+            places[place]?.awaitedMs = progress(place, known.partition).1
+        }
+        number &+= 1
+        collectedMs = nowMs
+        flush = sent.isEmpty ? nil : makeFlush()
+    }
+
+    private func makeFlush() -> StatisticsFlush {
+        let positions = sent.places.compactMap { place -> (String, String)? in
+            guard let known = places[place], let awaited = known.awaited else { return nil }
+            return (known.field, CountedPosition(awaited, newestMs: known.awaitedMs).text)
+        }
+        return StatisticsFlush(
+            sent.rows, number: number, positions: positions.sorted { $0.0 < $1.0 }, days: days, nowMs: collectedMs,
+            credentials: credentials.map(\.name))
+    }
+
+    private func send(nowMs: Int64) {
+        guard let flush else { return }
+        isAwaited = true
+        do throws(RedisFault) {
+            try store.count(flush, owner: owner, nowMs: nowMs, tag: Tag(.none, .count).bits)
+        } catch {
+            didFail(error)
+        }
+    }
+
+    // MARK: Answers
+
+    /// The positions of new partitions.
+    func didBegin(_ reply: borrowing RedisReply) {
+        let answered = asked
+        asked = []
+        var index = 0
+        reply.forEach { position in
+            defer { index += 1 }
+            guard index < answered.count else { return }
+            places[answered[index]]?.isBegun = true
+            places[answered[index]]?.earlier = position.string.flatMap { CountedPosition($0) }
+        }
+        lookForEarlier()
+        waitingNanos = nil
+    }
+
+    /// - Returns: whether offsets may be committed further.
+    func didCount(_ reply: borrowing RedisReply, nowNanos: UInt64) -> Bool {
+        isAwaited = false
+        waitingNanos = nil
+        var going: Set<String> = []
+        reply.forEach { if let field = $0.string { going.insert(field) } }
+        guard !going.isEmpty else {
+            for place in sent.places {
+                if let awaited = places[place]?.awaited { places[place]?.written = awaited }
+                places[place]?.awaited = nil
+            }
+            sent.removeAll()
+            flush = nil
+            return true
+        }
+        // Another worker counts these partitions already, and the group will say so; or Redis has older data.
+        for (place, known) in places where going.contains(known.field) {
+            forgetCounts(of: place)
+            places[place]?.isBegun = false
+            places[place]?.beginNanos = nowNanos &+ Self.strangerNanos
+        }
+        return false
+    }
+
+    /// The step is sent again; the same flush twice counts once.
+    func didFail(_ fault: RedisFault) {
+        isAwaited = false
+        asked = []
+        switch fault.code {
+        case .noPermission, .unsupported, .wrongType, .scriptFailed:
+            isOff = true
+            open.removeAll()
+            sent.removeAll()
+            flush = nil
+            places.removeAll()
+        default: break
+        }
+    }
+}
