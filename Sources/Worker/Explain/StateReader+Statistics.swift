@@ -21,6 +21,36 @@ extension StateReader {
         return report
     }
 
+    /// The sums of an app by the start of the hour, Unix ms, in the hours that begin before `toMs` and end after `fromMs`.
+    func statisticsByHour(
+        app: String, fromMs: Int64, toMs: Int64
+    ) async throws(RedisFault) -> [Int64: StatisticsNumbers] {
+        let hours = Array(Self.hours(fromMs: fromMs, toMs: toMs))
+        let letters = StatisticsFlush.Letter.allCases
+        var sums = Array(repeating: StatisticsNumbers(), count: hours.count)
+        try await ask(
+            hours.count,
+            { (store, tags) throws(RedisFault) in
+                for (hour, tag) in zip(hours, tags) {
+                    try store.statisticsSums(StatisticsKey.hour(app, hour), letters, tag: tag)
+                }
+            },
+            { place, reply in
+                var index = 0
+                reply.forEach { count in
+                    if index < letters.count, let number = count.string.flatMap({ Int64($0) }) {
+                        sums[place].add(number, letters[index])
+                    }
+                    index += 1
+                }
+            })
+        var byHour: [Int64: StatisticsNumbers] = [:]
+        for (hour, numbers) in zip(hours, sums) where numbers != StatisticsNumbers() {
+            byHour[hour * StatisticsKey.hourMs] = numbers
+        }
+        return byHour
+    }
+
     /// Hours since 1970.
     static func hours(fromMs: Int64, toMs: Int64) -> Range<Int64> {
         let most: Int64 = 366 * 24

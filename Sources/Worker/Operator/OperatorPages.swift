@@ -23,6 +23,7 @@ final class OperatorPages {
     private let box: TraceBox
     private let loop: Loop
     private let statistics: StatisticsQueue
+    private let numbers: StatisticsWatch
     var port: UInt16 { server.port }
 
     /// A loop without a turn for this time is dead. Dependencies do not affect liveness.
@@ -39,6 +40,7 @@ final class OperatorPages {
         box = TraceBox(loop: loop)
         self.loop = loop
         statistics = StatisticsQueue(sources.askStatistics)
+        numbers = StatisticsWatch(statistics)
         servePrograms(registry, sources)
         servePeople(sources)
     }
@@ -47,7 +49,7 @@ final class OperatorPages {
     func didAnswer(_ answer: TraceAnswer) { box.end(answer) }
 
     /// The question about the statistics is answered.
-    func didAnswer(_ statistics: HTTPResponse) { self.statistics.end(statistics) }
+    func didAnswer(_ statistics: StatisticsAnswer) { self.statistics.end(statistics) }
 
     private func servePrograms(_ registry: MetricsRegistry, _ sources: Sources) {
         server.get("/metrics") { _ in
@@ -71,13 +73,18 @@ final class OperatorPages {
         server.getLater("/stats") { [statistics] request, responder in
             switch StatisticsQuestion.read(request.query, nowMs: Loop.wallMs()) {
             case .wrong(let why): responder.respond(HTTPResponse(status: 400, text: why + "\n"))
-            case .question(let question): statistics.begin(question) { responder.respond($0) }
+            case .question(let question):
+                statistics.begin(question) { if case .response(let response) = $0 { responder.respond(response) } }
             }
         }
     }
 
     private func servePeople(_ sources: Sources) {
-        server.get("/") { _ in Self.page(StatusPage(sources.facts()).markup) }
+        server.get("/") { [numbers, loop] _ in
+            var facts = sources.facts()
+            facts.statistics = numbers.look(nowNanos: loop.nowNanos, nowMs: loop.wallMs)
+            return Self.page(StatusPage(facts).markup)
+        }
         server.get("/runbooks") { _ in Self.page(RunbookPage.markup) }
         server.getLater("/trace", fromOwnPagesOnly: true) { [box, loop] request, responder in
             var form = TraceForm(apps: sources.snapshot().apps.map(\.id))

@@ -13,6 +13,8 @@ struct PageFacts: Sendable {
     /// Seconds covered by `recent`; nil without an earlier look.
     var recentSeconds: Double?
     var flow = FlowRing()
+    /// The statistics of all workers; nil before they were read.
+    var statistics: PageStatistics?
     /// The machine's name.
     var host = ""
     var version = ""

@@ -52,6 +52,7 @@ enum PageStyle {
             .card p::first-letter, #why::first-letter { text-transform: uppercase; }
             .tiles { display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 1rem 2rem; }
             .tiles + .facts { margin-top: 1rem; }
+            .two { grid-template-columns: repeat(2, minmax(0, 1fr)); }
             .tile { display: grid; grid-template-columns: 1fr auto; align-items: baseline; min-width: 0; }
             .tile > * { grid-column: 1 / -1; }
             .tile > .figure { grid-column: 1; }
@@ -59,7 +60,7 @@ enum PageStyle {
             .tile h3 { color: var(--quiet); font-weight: normal; }
             .figure { font-size: 1.75rem; line-height: 1.3; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
             .unit { font-weight: normal; }
-            .graph { display: block; width: 100%; height: 4rem; margin-top: 0.25rem; border-bottom: 1px solid var(--axis); }
+            .graph, .bars { display: block; width: 100%; height: 4rem; margin-top: 0.25rem; border-bottom: 1px solid var(--axis); }
             .graph polyline { fill: none; stroke: var(--graph); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
             .graph polygon { fill: var(--area); }
             .grid { stroke: var(--line); stroke-width: 1; vector-effect: non-scaling-stroke; }
@@ -156,6 +157,7 @@ enum PageStyle {
           main { grid-template-columns: minmax(0, 1fr); gap: 0.75rem; }
           section { padding: 0.75rem 1rem; }
           .tiles { gap: 1rem; }
+          .two { grid-template-columns: minmax(0, 1fr); }
           #why { order: 0; }
           .tile > .most { display: none; }
           .figure { font-size: 1.25rem; }

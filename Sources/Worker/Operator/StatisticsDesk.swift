@@ -10,6 +10,8 @@ package struct StatisticsQuestion: Sendable, Equatable {
     var app: String?
     var fromMs: Int64
     var toMs: Int64
+    /// The operator's page needs only the sums by hour.
+    var isForPage = false
 
     enum Reading: Equatable {
         case question(StatisticsQuestion)
@@ -36,16 +38,23 @@ package struct StatisticsQuestion: Sendable, Equatable {
     }
 }
 
-/// Answers `GET /stats`. For each question it opens its own Redis connection and thread, as the trace box does.
+enum StatisticsAnswer: Sendable {
+    /// The answer of `GET /stats`, or a fault of any question.
+    case response(HTTPResponse)
+    /// The sums of all apps by the start of the hour, Unix ms.
+    case hours([Int64: StatisticsNumbers])
+}
+
+/// Answers questions about the statistics. For each question it opens its own Redis connection and thread, as the trace box does.
 struct StatisticsDesk: Sendable {
     let configuration: Configuration
 
     private static let stepNanos: UInt64 = 2_000_000_000
 
-    func answer(_ question: StatisticsQuestion) async -> HTTPResponse {
+    func answer(_ question: StatisticsQuestion) async -> StatisticsAnswer {
         let apps = configuration.apps.map(\.policy.id).filter { question.app == nil || question.app == $0 }
         if apps.isEmpty {
-            return HTTPResponse(status: 404, text: "no app \(question.app ?? "") in the configuration\n")
+            return .response(HTTPResponse(status: 404, text: "no app \(question.app ?? "") in the configuration\n"))
         }
         var limits = configuration.redis.limits
         limits.commandTimeoutNanos = min(limits.commandTimeoutNanos, Self.stepNanos)
@@ -54,26 +63,44 @@ struct StatisticsDesk: Sendable {
         do throws(LoopFault) {
             store = try StateReader(configuration.redis.topology, limits: limits)
         } catch {
-            return HTTPResponse(status: 503, text: "\(error.description)\n")
+            return .response(HTTPResponse(status: 503, text: "\(error.description)\n"))
         }
-        let response = await ask(store, question, apps)
+        let answer: StatisticsAnswer
+        do throws(RedisFault) {
+            try await store.open()
+            answer =
+                question.isForPage
+                ? .hours(try await hours(store, question, apps))
+                : .response(try await reports(store, question, apps))
+        } catch {
+            let text = "Redis at \(configuration.redis.place): \(error.publicText)\n"
+            answer = .response(HTTPResponse(status: 503, text: text))
+        }
         await store.close()
-        return response
+        return answer
     }
 
-    private func ask(_ store: StateReader, _ question: StatisticsQuestion, _ apps: [String]) async -> HTTPResponse {
+    private func hours(
+        _ store: StateReader, _ question: StatisticsQuestion, _ apps: [String]
+    ) async throws(RedisFault) -> [Int64: StatisticsNumbers] {
+        var hours: [Int64: StatisticsNumbers] = [:]
+        for app in apps {
+            let ofApp = try await store.statisticsByHour(app: app, fromMs: question.fromMs, toMs: question.toMs)
+            hours.merge(ofApp, uniquingKeysWith: +)
+        }
+        return hours
+    }
+
+    private func reports(
+        _ store: StateReader, _ question: StatisticsQuestion, _ apps: [String]
+    ) async throws(RedisFault) -> HTTPResponse {
         var writer = JSONWriter(reservingCapacity: 4096)
         writer.beginObject()
         writer.key("apps")
         writer.beginArray()
-        do throws(RedisFault) {
-            try await store.open()
-            for app in apps {
-                let report = try await store.statistics(app: app, fromMs: question.fromMs, toMs: question.toMs)
-                report.write(to: &writer)
-            }
-        } catch {
-            return HTTPResponse(status: 503, text: "Redis at \(configuration.redis.place): \(error.publicText)\n")
+        for app in apps {
+            let report = try await store.statistics(app: app, fromMs: question.fromMs, toMs: question.toMs)
+            report.write(to: &writer)
         }
         writer.endArray()
         writer.endObject()
@@ -83,28 +110,28 @@ struct StatisticsDesk: Sendable {
 
 /// Answers the questions one after the other, so that many of them are no load for Redis. On the operator's loop.
 final class StatisticsQueue {
-    private var waiting: [(question: StatisticsQuestion, reply: (HTTPResponse) -> Void)] = []
+    private var waiting: [(question: StatisticsQuestion, reply: (StatisticsAnswer) -> Void)] = []
     private var isAsking = false
     private let ask: (StatisticsQuestion) -> Void
     private static let waitingMax = 16
 
     init(_ ask: @escaping (StatisticsQuestion) -> Void) { self.ask = ask }
 
-    func begin(_ question: StatisticsQuestion, _ reply: @escaping (HTTPResponse) -> Void) {
+    func begin(_ question: StatisticsQuestion, _ reply: @escaping (StatisticsAnswer) -> Void) {
         guard waiting.count < Self.waitingMax else {
-            return reply(HTTPResponse(status: 503, text: "too many questions are in progress\n"))
+            return reply(.response(HTTPResponse(status: 503, text: "too many questions are in progress\n")))
         }
         waiting.append((question, reply))
         next()
     }
 
     /// The first question is answered, and others that are equal.
-    func end(_ response: HTTPResponse) {
+    func end(_ answer: StatisticsAnswer) {
         isAsking = false
         guard let first = waiting.first?.question else { return }
         let answered = waiting.filter { $0.question == first }
         waiting.removeAll { $0.question == first }
-        for one in answered { one.reply(response) }
+        for one in answered { one.reply(answer) }
         next()
     }
 

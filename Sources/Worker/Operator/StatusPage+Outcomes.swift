@@ -72,9 +72,6 @@ extension StatusPage {
         let hint: Markup = letters.isEmpty ? "" : "<p class=\"quiet\"><code>carillon dlq list</code> shows each.</p>"
         return PageFrame.section("dead-letters", "Dead letters", "\(table.markup)\(hint)")
     }
-
-    /// The place of the hourly numbers.
-    var statistics: Markup { "" }
 }
 
 /// A bar of shares, as inline SVG.

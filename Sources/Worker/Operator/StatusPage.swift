@@ -18,7 +18,8 @@ struct StatusPage {
             why: snapshot.headline.map { "\($0)" } ?? "",
             place: "\(facts.host) <span class=\"wide-only\">·</span> <span>\(facts.version)</span>", isLive: true,
             links: [
-                ("#health", "Health"), ("#flow", "Flow"), ("#outcomes", "Outcomes"), ("#ask", "Why no push?"),
+                ("#health", "Health"), ("#flow", "Flow"), ("#outcomes", "Outcomes"), ("#stats", "Hours"),
+                ("#ask", "Why no push?"),
                 ("#lanes", "Latency"), ("#lag", "Lag"), ("#apns", "APNs"), ("#redis", "Redis"), ("#process", "Process"),
             ],
             body: [

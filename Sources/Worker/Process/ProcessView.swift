@@ -83,7 +83,7 @@ package final class ProcessView {
     func didAnswer(_ answer: TraceAnswer) { pages?.didAnswer(answer) }
 
     /// The question about the statistics is answered.
-    func didAnswer(_ statistics: HTTPResponse) { pages?.didAnswer(statistics) }
+    func didAnswer(_ statistics: StatisticsAnswer) { pages?.didAnswer(statistics) }
 
     /// The present state of every shard. Call a few times a second.
     package func show(_ shards: [ShardStatus]) {

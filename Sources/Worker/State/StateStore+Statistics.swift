@@ -37,6 +37,15 @@ extension StateStore {
             command.arg(key)
         }
     }
+
+    /// The sums in the hash of an hour, one for each letter.
+    func statisticsSums(_ key: String, _ letters: [StatisticsFlush.Letter], tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HMGET")
+            command.arg(key)
+            for letter in letters { command.arg(".\(letter.rawValue)") }
+        }
+    }
 }
 
 /// The keys of the statistics.

@@ -13,7 +13,8 @@ import Testing
     @Test func everyPartIsThere() {
         let page = StatusPage(PageWorld.facts("im")).markup.html
         for id in [
-            "state", "why", "place", "health", "flow", "outcomes", "dead-letters", "limits", "ask", "lanes", "lag",
+            "state", "why", "place", "health", "flow", "outcomes", "stats", "dead-letters", "limits", "ask", "lanes",
+            "lag",
             "apns",
             "credentials", "brakes", "redis", "kafka", "apps", "process",
         ] {
