@@ -225,4 +225,16 @@ import Worker
             #expect(seen.accepted(token("f4", "phone")).count == 1)
         }
     }
+
+    @Test func theLogNamesAClaimsKeyThatCannotBeRead() throws {
+        try Stage.with { stage in
+            let owner = "c:o:{im:\(token("f9", "phone"))}"
+            try stage.play(state: [.bind("f9")])
+            try stage.redis([
+                "DEL \(owner)", "SADD \(owner) x", "HSET c:s:{im:f9} b \"9000000000000000 5 0 0\"",
+            ])
+            try stage.play(events: [.message("f9-1", to: ["f9"])])
+            #expect(try stage.logText().contains("owner of im:f9"))
+        }
+    }
 }

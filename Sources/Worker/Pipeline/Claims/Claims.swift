@@ -255,14 +255,16 @@ final class Claims {
         case .owner:
             guard let job = claiming(tag.ref) else { return }
             // A token with an unreadable owner belongs to nobody.
-            let isBroken = shard.countsAsBroken(fault)
+            let isBroken = shard.countsAsBroken(fault, key: job.keyText(tag.stage))
             if isBroken {
                 job.candidate?.lostTokens.append(Int(tag.index))
                 job.candidate?.learnsOwners = false
             }
             answered(job, failed: !isBroken)
         case .acks:
-            if let job = claiming(tag.ref) { answered(job, failed: !shard.countsAsBroken(fault)) }
+            if let job = claiming(tag.ref) {
+                answered(job, failed: !shard.countsAsBroken(fault, key: job.keyText(tag.stage)))
+            }
         default: break
         }
     }

@@ -65,7 +65,7 @@ extension Dispatcher {
 
     func didFailAcks(_ ref: WorkRef, _ fault: RedisFault) {
         guard let job = work.recipient(ref) else { return }
-        let isBroken = shard.countsAsBroken(fault)
+        let isBroken = shard.countsAsBroken(fault, key: job.keyText(.acks))
         if let candidate = job.candidate, candidate.phase == .readingAcks {
             if isBroken { didReadOwnAcks(job, candidate, []) } else { again.append(job) }
             return shard.requestTurn()

@@ -25,7 +25,8 @@ extension FanOut {
     /// A record of an owner that can never be read is none.
     func didFailOwner(_ tag: Tag, _ fault: RedisFault) {
         guard let event = work.event(tag.ref), let page = event.ownerPage else { return }
-        let isLast = shard.countsAsBroken(fault) ? page.answered(Int(tag.index), nil) : page.failed()
+        let key = "owner of a token of event \(event.app.id):\(event.id)"
+        let isLast = shard.countsAsBroken(fault, key: key) ? page.answered(Int(tag.index), nil) : page.failed()
         if isLast { took(page, of: event) }
     }
 

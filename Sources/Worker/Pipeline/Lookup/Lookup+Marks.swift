@@ -86,7 +86,8 @@ extension Lookup {
 
     func didFailGroupMarks(_ batch: GroupMarkBatch, _ fault: RedisFault) {
         groupMarkBatches.remove(batch.ref)
-        let isBroken = shard.countsAsBroken(fault)
+        let event = batch.event
+        let isBroken = shard.countsAsBroken(fault, key: "marks of message \(event.app.id):\(event.subject.id)")
         forEachReading(batch.refs) { job in
             job.candidate?.claimsPlainly = false
             if isBroken, batch.event.groupMarkNote != nil, asksOwnNow(job) { return }

@@ -393,7 +393,7 @@ extension RecipientJob {
     }
 
     /// The stage and the user of a read, for the log.
-    fileprivate func keyText(_ stage: Tag.Stage) -> String { "\(stage) of \(event.app.id):\(uid)" }
+    func keyText(_ stage: Tag.Stage) -> String { "\(stage) of \(event.app.id):\(uid)" }
 
     /// The user's key that a stage reads.
     fileprivate func key(_ stage: Tag.Stage) -> OversizedKeys.Key {
