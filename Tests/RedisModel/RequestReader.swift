@@ -1,3 +1,5 @@
+import Glibc
+
 /// Splits a client's bytes into commands. The bytes may come in any pieces.
 struct RequestReader {
     enum Step: Equatable {
@@ -35,12 +37,14 @@ struct RequestReader {
         if count <= 0 { return next() }
         var words: [Bytes] = []
         for _ in 0..<count {
-            guard let head = self.line(limit: 64 << 10) else { return wait(from: start) }
-            guard head.first == 36 else {
-                let sign = head.first.map { String(UnicodeScalar($0)) } ?? "\r"
+            guard let head = lineRange(limit: 64 << 10) else { return wait(from: start) }
+            guard !head.isEmpty, pending[head.lowerBound] == 36 else {
+                let sign = head.isEmpty ? "\r" : String(UnicodeScalar(pending[head.lowerBound]))
                 return Self.broken("expected '$', got '\(sign)'")
             }
-            guard let length = Array(head.dropFirst()).integer, length >= 0, length <= 512 << 20 else {
+            guard let length = Array(pending[(head.lowerBound + 1)..<head.upperBound]).integer, length >= 0,
+                length <= 512 << 20
+            else {
                 return Self.broken("invalid bulk length")
             }
             guard pending.count - place >= Int(length) + 2 else { return wait(from: start) }
@@ -58,11 +62,18 @@ struct RequestReader {
     private static func broken(_ what: String) -> Step { .broken(RedisError("ERR Protocol error: \(what)")) }
 
     /// The next line without its end, or nil if it is not there yet.
-    private mutating func line(limit: Int) -> Bytes? {
-        guard let end = pending[place...].firstIndex(of: 10), end - place <= limit else { return nil }
-        let last = end > place && pending[end - 1] == 13 ? end - 1 : end
-        defer { place = end + 1 }
-        return Array(pending[place..<last])
+    private mutating func line(limit: Int) -> Bytes? { lineRange(limit: limit).map { Array(pending[$0]) } }
+
+    private mutating func lineRange(limit: Int) -> Range<Int>? {
+        let from = place
+        let length = pending.withUnsafeBytes { bytes -> Int? in
+            guard let start = bytes.baseAddress, from < bytes.count else { return nil }
+            return memchr(start + from, 10, bytes.count - from).map { UnsafeRawPointer($0) - (start + from) }
+        }
+        guard let length, length <= limit else { return nil }
+        let end = from + length
+        place = end + 1
+        return from..<(end > from && pending[end - 1] == 13 ? end - 1 : end)
     }
 
     /// The words of an inline command, which may be in quotes; nil if a quote does not end.
