@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from defects import DEFECTS, TEST_BREAKS
+from defects import DEFECTS, FAULTS, TEST_BREAKS
 
 ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / ".build" / "mutations"
@@ -71,12 +71,21 @@ def build() -> None:
     subprocess.run(["swift", "build", "-c", "release", "--product", "simulation"], cwd=COPY, check=True)
 
 
+def failing(binary: Path, seeds: int, faults: str) -> str:
+    """Seeds that fail without a defect: they show nothing."""
+    command = [str(binary), "--seeds", str(seeds), "--json"] + (["--faults", faults] if faults else [])
+    plain = subprocess.run(command, capture_output=True, text=True)
+    return ",".join(re.findall(r"\d+", json.dumps(json.loads(plain.stdout.splitlines()[-1])["failed"])))
+
+
 def play(binary: Path, name: str, seeds: int, skip: str, seconds: int) -> tuple[str, str]:
     """The first seed that finds the defect, and the broken rule."""
+    faults = FAULTS.get(name, "")
     env = dict(os.environ)
     variable = "CARILLON_TEST_BREAK" if name in TEST_BREAKS else "CARILLON_MUTATION"
     env[variable] = name
-    command = [str(binary), "--seeds", str(seeds), "--stop", "--json"] + (["--skip", skip] if skip else [])
+    command = [str(binary), "--seeds", str(seeds), "--stop", "--json"]
+    command += (["--skip", skip] if skip else []) + (["--faults", faults] if faults else [])
     try:
         run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -85,7 +94,7 @@ def play(binary: Path, name: str, seeds: int, skip: str, seconds: int) -> tuple[
     found = next((line for line in lines if "seed" in line), None)
     if found:
         rules = list(dict.fromkeys(violation["rule"] for violation in found["violations"]))
-        return str(found["seed"]), ", ".join(rules[:2])
+        return f"{found['seed']}{f' of `{faults}`' if faults else ''}", ", ".join(rules[:2])
     if run.returncode < 0:
         return "stopped", f"the process ended by signal {-run.returncode}"
     return "not found", f"{seeds} seeds"
@@ -107,17 +116,17 @@ def main() -> None:
     if not options.built:
         copy(texts)
         build()
-    # Seeds that fail without a defect show nothing.
-    plain = subprocess.run([str(binary), "--seeds", str(options.seeds), "--json"], capture_output=True, text=True)
-    skip = ",".join(re.findall(r"\d+", json.dumps(json.loads(plain.stdout.splitlines()[-1])["failed"])))
-    print(f"without a defect: {f'seeds {skip} fail' if skip else 'no seed fails'}")
+    skips = {faults: failing(binary, options.seeds, faults) for faults in ["", *FAULTS.values()]}
+    for faults, skip in skips.items():
+        print(f"without a defect {faults}: {f'seeds {skip} fail' if skip else 'no seed fails'}")
     names = [defect.name for defect in DEFECTS] + TEST_BREAKS
     if options.only:
         names = [name for name in names if name in options.only.split(",")]
     says = {defect.name: defect.says for defect in DEFECTS}
     missed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        results = pool.map(lambda name: play(binary, name, options.seeds, skip, options.seconds), names)
+        results = pool.map(
+            lambda name: play(binary, name, options.seeds, skips[FAULTS.get(name, "")], options.seconds), names)
         for name, (seed, rules) in zip(names, results):
             missed += seed == "not found"
             print(f"| `{name}` | {says.get(name, 'of docs/chaos.md')} | {seed} | {rules} |", flush=True)

@@ -74,6 +74,27 @@ extension JudgeTests {
         },
     ]
 
+    static let reportRows = [
+        Row("the first report of an opened push", nil) { $0.open("p1", "m1", "s2", "applied") },
+        Row("a report that counts twice", "reports") {
+            $0.open("p1", "m1", "s2", "applied")
+            $0.open("p1", "m1", "s3", "applied")
+        },
+        Row("a report that is not taken", "reports") { $0.open("p1", "m1", "s2", "ignored") },
+    ]
+
+    static let staleRows = [
+        Row("a stale change without a newer one", "results") {
+            $0.state("s2", .showsDetail(true), at: 5)
+            $0.observed.results["s2"]?.outcome = "stale"
+        },
+        Row("a stale change with a newer one", nil) {
+            $0.state("s2", .showsDetail(true), at: 5)
+            $0.observed.results["s2"]?.outcome = "stale"
+            $0.state("s3", .showsDetail(true), at: 5.2)
+        },
+    ]
+
     static let badgeRows = [
         Row("statistics of all outcomes", nil) { $0.observed.counted = [" accepted": 3] },
         Row("an outcome that counts twice", "the statistics equal the results") {
@@ -96,4 +117,11 @@ extension JudgeTests {
             $0.setProbe(badge: 8)
         },
     ]
+}
+
+extension HistoryOfOneDay {
+    fileprivate mutating func open(_ pid: String, _ message: String, _ id: String, _ outcome: String) {
+        state(id, .pushReport(device: "d1", pid: pid, messageID: message, isOpened: true), at: 15)
+        observed.results[id]?.outcome = outcome
+    }
 }

@@ -18,7 +18,7 @@ struct JudgeTests {
         }
     }
 
-    @Test(arguments: goodRows + outcomeRows + reasonRows + pushRows + deliveryRows + badgeRows)
+    @Test(arguments: goodRows + outcomeRows + reasonRows + pushRows + deliveryRows + reportRows + staleRows + badgeRows)
     func theRuleIsFound(_ row: Row) {
         var history = HistoryOfOneDay()
         row.change(&history)

@@ -87,11 +87,12 @@ struct History {
     }
 
     func mayHaveOpen(_ conversation: String, from: UInt64, to: UInt64) -> Bool {
-        connected.contains { device in
-            spans(of: device).contains {
-                $0.move.openConversation == conversation && $0.fromNanos <= to && $0.toNanos >= from
+        to >= lostFromNanos && moves.contains { $0.openConversation == conversation }
+            || connected.contains { device in
+                spans(of: device).contains {
+                    $0.move.openConversation == conversation && $0.fromNanos <= to && $0.toNanos >= from
+                }
             }
-        }
     }
 
     func mayHaveDesktop(from: UInt64, to: UInt64) -> Bool {

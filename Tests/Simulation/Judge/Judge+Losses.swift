@@ -17,7 +17,10 @@ extension Judge {
     /// Whether what the worker wrote about the event and the user may be lost.
     func mayHaveLost(_ event: Sent, _ uid: String) -> Bool {
         guard !allowance.losses.isEmpty else { return false }
-        let last = (outcomes[event.eventID] ?? []).last { $0.uid == uid }?.atNanos ?? .max
+        let own = (outcomes[event.eventID] ?? []).filter { $0.uid == uid }
+        // Without a number the claim may be owed: Redis took it later, at a time that nobody sees.
+        let isOwed = own.allSatisfy { $0.badge == nil }
+        let last = isOwed ? .max : own.last?.atNanos ?? .max
         return allowance.losses.contains { loss in
             (loss.tags.contains("\(event.app):\(uid)") || loss.tags.contains("\(event.app):\(event.messageID)"))
                 && event.atNanos <= loss.toNanos && last >= loss.fromNanos

@@ -94,7 +94,7 @@ extension Judge {
         switch outcome.verdict {
         case "accepted":
             let isAccepted = (pushes[outcome.pid] ?? []).contains { $0.status == 200 && $0.app == event.app }
-            if !isAccepted, !isRepeat(outcome, event, uid) { return "APNs accepted no such push" }
+            if !isAccepted { return "APNs accepted no such push" }
             if outcome.reason != (steps.isForced ? "forced" : "ok") { return "forced is \(steps.isForced)" }
         case "online": return faultOnline(outcome, event, uid)
         case "rejected":
@@ -119,14 +119,6 @@ extension Judge {
         default: break
         }
         return nil
-    }
-
-    /// A record of an earlier try, written once more without its push id because the token has changed since.
-    private func isRepeat(_ outcome: Observed.Outcome, _ event: Sent, _ uid: String) -> Bool {
-        mayRepeat && outcome.pid.isEmpty
-            && (outcomes[event.eventID] ?? []).contains {
-                $0.uid == uid && $0.device == outcome.device && $0.verdict == "accepted" && !$0.pid.isEmpty
-            }
     }
 
     private func faultOnline(_ outcome: Observed.Outcome, _ event: Sent, _ uid: String) -> String? {

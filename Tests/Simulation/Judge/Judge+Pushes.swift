@@ -125,9 +125,9 @@ extension Judge {
     private func faultOver(_ push: Observed.Push, _ event: Sent, _ uid: String) -> String? {
         guard let activity = event.activity, activity.step == .update, !allowance.refusesWrites else { return nil }
         let isOver = sent.contains { other in
-            guard other.app == event.app, other.activity?.id == activity.id, other.activity?.step == .end else {
-                return false
-            }
+            guard other.app == event.app, other.activity?.id == activity.id, other.activity?.step == .end,
+                !mayHaveLost(other, uid)
+            else { return false }
             return (outcomes[other.eventID] ?? []).contains {
                 $0.uid == uid && $0.verdict == "accepted" && $0.atNanos < event.atNanos
             }

@@ -53,7 +53,7 @@ struct Judge {
         var histories: [String: History] = [:]
         for (key, states) in Dictionary(grouping: states, by: { "\($0.app) \($0.uid)" }) {
             var unsure = lostStates
-            // A second try, or a repeat after Redis lost data, finds a change that the first has made.
+            // It may have been applied, and its answer lost, before the newer one came.
             if allowance.mayRepeat {
                 unsure.formUnion(
                     states.map(\.eventID).filter { observed.results[$0]?.outcome == "stale" })
@@ -92,6 +92,7 @@ struct Judge {
         checkDeliveries()
         checkBadges()
         checkStatistics()
+        checkStates()
         if !mayReorder { checkOrder() }
         for letter in observed.deadLetters { found("no dead letter", letter, "") }
         return violations

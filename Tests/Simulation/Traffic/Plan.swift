@@ -68,6 +68,8 @@ public struct Plan: Sendable {
         case activities
         /// Groups that are divided into chunks.
         case crowds
+        /// Devices report pushes that arrived or were opened.
+        case openings
     }
 
     /// `planner.direct_max`: larger groups are divided.
@@ -126,7 +128,7 @@ extension Plan.Kind {
         switch self {
         case .groups, .reads, .revokes, .rebinds, .mutes, .presence, .variants: 75
         case .mentions, .forces, .quiet, .expiry, .excludes: 50
-        case .reports, .hiding, .desktops, .activities, .bursts, .doubles: 35
+        case .reports, .hiding, .desktops, .activities, .bursts, .doubles, .openings: 35
         case .crowds: 8
         }
     }

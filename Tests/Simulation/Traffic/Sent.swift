@@ -110,6 +110,8 @@ struct StateSent {
         case desktopPolicy(pushes: Bool, holdSeconds: Int)
         case report(value: Int64, clientMs: Int64)
         case ack(device: String, messageID: String)
+        /// `open_report`, or `arrived_report`.
+        case pushReport(device: String, pid: String, messageID: String, isOpened: Bool)
     }
 
     /// A DND window in minutes of the day.

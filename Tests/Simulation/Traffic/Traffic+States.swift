@@ -1,3 +1,4 @@
+import EventLoop
 import SimulatedSystem
 
 /// What clients write.
@@ -75,9 +76,29 @@ extension Traffic {
     func report() {
         let person = people[chance(0...people.count - 1)]
         // No two reports are of one time: which is newer would be open.
-        lastReportMs = max(lastReportMs + 1, system.wallMs - Int64(chance(0...3000)))
-        guard lastReportMs <= system.wallMs else { return }
-        write(.report(value: Int64(chance(0...6)), clientMs: lastReportMs), of: person)
+        let ms = system.wallMs - Int64(chance(0...3000))
+        // Some come late: a report that was made before another one.
+        let clientMs = isChosen(3) ? (reportTimes.last ?? ms) - Int64(chance(1...2000)) : ms
+        guard !reportTimes.contains(clientMs) else { return }
+        reportTimes.append(clientMs)
+        write(.report(value: Int64(chance(0...6)), clientMs: clientMs), of: person)
+    }
+
+    /// A push reached its device: some report that, or that the user opened it, some of them twice.
+    func didArrive(_ push: Observed.Push) {
+        guard plan.kinds.contains(.openings), push.status == 200, let messageID = push.messageID, isChosen(3),
+            sent.contains(where: { $0.app == push.app && $0.messageID == messageID && $0.kind == .message }),
+            let bind = states.last(where: { $0.token == push.token }),
+            case .bind(let device, _, _) = bind.kind,
+            let person = people.first(where: { $0.app == bind.app && $0.uid == bind.uid })
+        else { return }
+        let isOpened = isChosen(2)
+        for _ in 0..<(isChosen(5) ? 2 : 1) {
+            system.after(nanos: random.next(in: 0...3_000_000_000)) { [unowned self] in
+                write(
+                    .pushReport(device: device, pid: push.pid, messageID: messageID, isOpened: isOpened), of: person)
+            }
+        }
     }
 
     /// A device confirms a delivery.

@@ -22,7 +22,7 @@ final class Traffic {
     private var versions: [String: Int64] = [:]
     /// Of Live Activities: app, id and the users with a token of it.
     var activities: [(app: String, id: String, uids: [String])] = []
-    var lastReportMs: Int64 = 0
+    var reportTimes: [Int64] = []
 
     /// A group, and each member's level in it.
     struct Group {
@@ -106,7 +106,7 @@ final class Traffic {
         some(.rebinds, chance(1...4)) { [unowned self] in if isChosen(4) { unbind() } else { rebind() } }
         some(.mutes, chance(0...3)) { [unowned self] in mute() }
         some(.quiet, chance(0...3)) { [unowned self] in quiet() }
-        some(.reports, chance(1...4)) { [unowned self] in report() }
+        some(.reports, chance(2...8)) { [unowned self] in report() }
         some(.activities, chance(2...10)) { [unowned self] in activity() }
         some(.crowds, chance(1...2)) { [unowned self] in crowd() }
     }
@@ -287,6 +287,12 @@ final class Traffic {
             return ("settings", "\"push_when_desktop_online\":\(pushes),\"hold_s\":\(hold)")
         case .report(let value, let clientMs):
             return ("badge_report", "\"device\":\"d1\",\"value\":\(value),\"client_ms\":\(clientMs)")
+        case .pushReport(let device, let pid, let messageID, let isOpened):
+            return (
+                isOpened ? "open_report" : "arrived_report",
+                "\"device\":\"\(device)\",\"pid\":\"\(pid)\",\"msg_id\":\"\(messageID)\","
+                    + "\"\(isOpened ? "opened" : "arrived")_ms\":\(system.wallMs)"
+            )
         case .ack(let device, let messageID):
             return ("ack", "\"device\":\"\(device)\",\"msg_ids\":[\"\(messageID)\"]")
         }

@@ -85,6 +85,10 @@ final class Faults {
 
     /// Writes that Redis has lost so far.
     var losses: [Loss] { redis.losses }
+    func isOfEarlierTopic(_ topic: String, _ partition: Int32, _ offset: Int64) -> Bool {
+        topic == "im.events" && kafka.isOfEarlierTopic(Int(partition), offset)
+    }
+
     /// Events that Kafka has dropped, perhaps before a worker read them.
     var lostEvents: Set<String> { kafka.lostEvents }
 

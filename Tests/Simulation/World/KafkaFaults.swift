@@ -12,6 +12,9 @@ final class KafkaFaults {
     private(set) var lostEvents: Set<String> = []
     /// Events before that many belonged to a topic that is no more.
     private var earlierEvents = 0
+    /// Of that topic, by partition.
+    private var earlierEnds: [Int64] = []
+    private var earlierUntilNanos: UInt64 = 0
     private let sent: () -> [Sent]
     private var brokersAway = 0
     private static let second: UInt64 = 1_000_000_000
@@ -47,10 +50,12 @@ final class KafkaFaults {
         tell("calls to the coordinator are lost for \(nanos / 1_000_000) ms")
         kafka.settings.lostGroupCalls = Double(system.number(5...60)) / 100
         kafka.settings.lateAnswers = Double(system.number(0...100)) / 100
-        system.after(nanos: nanos) { [kafka] in
-            kafka.settings.lostGroupCalls = 0
-            kafka.settings.lateAnswers = 0
-        }
+        system.after(nanos: nanos) { [weak self] in self?.endGroupLosses() }
+    }
+
+    private func endGroupLosses() {
+        kafka.settings.lostGroupCalls = 0
+        kafka.settings.lateAnswers = 0
     }
 
     /// Writes, or their answers, are lost.
@@ -59,10 +64,12 @@ final class KafkaFaults {
         tell("writes and their answers are lost for \(nanos / 1_000_000) ms")
         kafka.settings.lostWrites = Double(system.number(0...50)) / 100
         kafka.settings.lostWriteAnswers = Double(system.number(0...80)) / 100
-        system.after(nanos: nanos) { [kafka] in
-            kafka.settings.lostWrites = 0
-            kafka.settings.lostWriteAnswers = 0
-        }
+        system.after(nanos: nanos) { [weak self] in self?.endWriteLosses() }
+    }
+
+    private func endWriteLosses() {
+        kafka.settings.lostWrites = 0
+        kafka.settings.lostWriteAnswers = 0
     }
 
     /// A topic takes no records.
@@ -104,9 +111,19 @@ final class KafkaFaults {
 
     private static let events = "im.events"
 
+    /// A commit on its way while the topic was made again is of the earlier one's offsets. Whoever begins at it does not read the
+    /// first events of the new topic.
+    func isOfEarlierTopic(_ partition: Int, _ offset: Int64) -> Bool {
+        guard system.nowNanos < earlierUntilNanos, earlierEnds.indices.contains(partition),
+            offset <= earlierEnds[partition]
+        else { return false }
+        lose(partition, from: 0, before: offset)
+        return true
+    }
+
     /// Events from the committed offset on, up to that one, may never be read.
-    private func lose(_ partition: Int, before end: Int64) {
-        let committed = kafka.committed(World.group, Self.events, partition)?.offset ?? 0
+    private func lose(_ partition: Int, from first: Int64? = nil, before end: Int64) {
+        let committed = first ?? kafka.committed(World.group, Self.events, partition)?.offset ?? 0
         for event in sent().dropFirst(earlierEvents)
         where event.partition == partition && (committed..<max(committed, end)).contains(event.offset) {
             lostEvents.insert(event.eventID)
@@ -130,18 +147,20 @@ final class KafkaFaults {
     func recreate() {
         guard brokersAway == 0 else { return }
         tell("\(Self.events) is deleted and made again")
-        for partition in 0..<kafka.partitionCount(of: Self.events) { lose(partition, before: .max) }
+        let partitions = 0..<kafka.partitionCount(of: Self.events)
+        // The committed offset may be one of an earlier topic.
+        for partition in partitions { lose(partition, from: earlierEnds.isEmpty ? nil : 0, before: .max) }
         earlierEvents = sent().count
+        earlierEnds = partitions.map { kafka.range(Self.events, $0).upperBound }
+        earlierUntilNanos = system.nowNanos &+ 15 * Self.second
         kafka.recreate(Self.events)
     }
 
     func heal() {
         for broker in 0..<kafka.settings.brokers { kafka.setDown(broker, false) }
         for topic in kafka.topicNames { kafka.refuse(topic, code: nil) }
-        kafka.settings.lostGroupCalls = 0
-        kafka.settings.lateAnswers = 0
-        kafka.settings.lostWrites = 0
-        kafka.settings.lostWriteAnswers = 0
+        endGroupLosses()
+        endWriteLosses()
         endSlowness()
     }
 

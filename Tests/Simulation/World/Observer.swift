@@ -11,6 +11,8 @@ struct Observer {
     private let partitions: Int
     /// Receives each delivery.
     var didDeliver: (JudgeJSON) -> Void = { _ in }
+    /// Receives each request to APNs.
+    var didPush: (Observed.Push) -> Void = { _ in }
     private static let topics = [
         "push.results", "push.state-results", "im.deliveries", "push.dead-letter", "carillon.parked", "carillon.chunks",
     ]
@@ -114,6 +116,7 @@ struct Observer {
         for request in requests {
             let push = Self.push(request, nanos)
             observed.pushes.append(push)
+            didPush(push)
             story.tell(
                 "APNs: \(push.messageID ?? "?") to …\(push.token.suffix(4)), badge \(push.badge.map(String.init) ?? "-"): "
                     + "\(push.status.map(String.init) ?? request.fault ?? "-") \(request.reason ?? "")"

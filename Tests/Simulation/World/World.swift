@@ -30,6 +30,7 @@ public final class World {
     /// The topics may have new records.
     private var hasKafkaRun = false
     private var looks = 0
+    private var isTrafficOver = false
     /// What the faults of this run allow.
     var allowance = Allowance()
     static let group = "carillon"
@@ -95,6 +96,9 @@ public final class World {
             gateways.begin()
             observer.didDeliver = { [weak gateways] in gateways?.deliver($0) }
         }
+        observer.didPush = { [weak self] push in
+            if self?.isTrafficOver == false { self?.traffic.didArrive(push) }
+        }
         watch()
         let faults = Faults(self)
         self.faults = faults
@@ -102,6 +106,7 @@ public final class World {
         system.run(nanos: 5 * Self.second + plan.trafficNanos)
         faults.heal()
         gateways.end()
+        isTrafficOver = true
         story.tell("the traffic has ended, and all that was wrong is right again")
         if workers.allSatisfy({ $0.process.isDead || $0.isLeaving }) { try startWorker() }
         guard comesToRest("after the traffic") else { return finish() }
@@ -218,7 +223,9 @@ public final class World {
     private func didCommit(_ topic: String, _ partition: Int32, _ offset: Int64) {
         guard topic == "im.events" || topic == "im.user-state" else { return }
         // Of a topic that is no more.
-        guard offset <= kafka.range(topic, Int(partition)).upperBound else { return }
+        guard offset <= kafka.range(topic, Int(partition)).upperBound,
+            faults?.isOfEarlierTopic(topic, partition, offset) != true
+        else { return }
         observer.read(kafka, system.nowNanos)
         commits.didCommit(
             topic, partition, offset, sent: traffic.sent, states: traffic.states, observer.observed,
