@@ -68,5 +68,8 @@ package final class StageWorker {
         self.aheadMs = aheadMs
     }
 
+    /// The clock of its machine is ahead by that: of what reads the time without `ShardClock`, too.
+    package func setMachineClock(aheadMs: Int64) { process.setWall(aheadMs: aheadMs) }
+
     package func assignedPartitions() -> Int { status().shards.reduce(0) { $0 + $1.assignedPartitions } }
 }

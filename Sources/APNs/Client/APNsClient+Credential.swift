@@ -17,7 +17,7 @@ extension APNsClient {
         case .keep: break
         case .pause: refuse(reason, connection.identity)
         case .pauseIfFresh: if !connection.isProven { refuse(reason, connection.identity) }
-        case .holdSigning: connection.tokens?.holdSigning(nowMs: loop.wallMs)
+        case .holdSigning: connection.tokens?.holdSigning(nowMs: loop.unixMs)
         case .resign: renewToken(version: Int(entry.tokenVersion), reason, on: connection)
         }
         if rule.connection == .drain { retire(connection, .credential) }
@@ -54,7 +54,7 @@ extension APNsClient {
 
     /// 403 ExpiredProviderToken: signs one new token, and replaces the connections that used the old one.
     private func renewToken(version: Int, _ reason: APNsReason, on connection: APNsConnection) {
-        guard let tokens = connection.tokens, tokens.renewAfterExpiry(version: version, nowMs: loop.wallMs) else {
+        guard let tokens = connection.tokens, tokens.renewAfterExpiry(version: version, nowMs: loop.unixMs) else {
             return refuse(reason, connection.identity)
         }
         for other in connections
@@ -97,7 +97,7 @@ extension APNsClient {
     /// Reads the peer's clock from an answer: a provider token signed under a wrong clock is refused without a clear
     /// reason.
     func noteServerDate(_ dateSeconds: Int64) {
-        let skew = loop.wallMs / 1000 - dateSeconds
+        let skew = loop.unixMs / 1000 - dateSeconds
         clockAheadSeconds = skew
         metrics.clockSkew.set(Double(skew))
         guard abs(skew) > 60, !hasLoggedSkew else { return }
@@ -163,7 +163,7 @@ extension APNsClient {
         metrics.oldestStream.set(Double(oldest) * 1e-9)
         if let tokens = identity.tokens {
             metrics.minted.add(UInt64(tokens.takeMinted()))
-            metrics.tokenAge.set(tokens.ageSeconds(nowMs: loop.wallMs) ?? 0)
+            metrics.tokenAge.set(tokens.ageSeconds(nowMs: loop.unixMs) ?? 0)
         }
     }
 }

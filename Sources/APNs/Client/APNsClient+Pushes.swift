@@ -7,7 +7,7 @@ extension APNsClient {
     /// Submits waiting pushes, as far as credential, endpoint, connections and limiter allow.
     func submitWaiting() {
         let now = loop.nowNanos
-        let wallMs = loop.wallMs
+        let wallMs = loop.unixMs
         submitWaiting(.main, now, wallMs)
         if table.suspectCount > 0 { submitWaiting(.suspect, now, wallMs) }
     }
@@ -274,7 +274,7 @@ extension APNsClient {
         if let rule, rule.token != .keep { refused.insert(table.token(slot), nowSeconds: nowSeconds) }
         var history = entry.history
         let expiresAtMs = table.expiresAtMs(slot)
-        let leftMs = expiresAtMs == .max ? .max : expiresAtMs &- loop.wallMs
+        let leftMs = expiresAtMs == .max ? .max : expiresAtMs &- loop.unixMs
         let step = policy.next(
             after: attempt, rule: rule, history: &history, id: table.id(slot), isRepeatable: table.isRepeatable(slot),
             leftMs: leftMs, random: &random)
@@ -362,7 +362,7 @@ extension APNsClient {
 
     /// Ends expired pushes without a stream, once a second.
     func sweepExpired() {
-        let wallMs = loop.wallMs
+        let wallMs = loop.unixMs
         guard wallMs - lastSweepMs >= 1000 || wallMs < lastSweepMs else { return }
         lastSweepMs = wallMs
         // An owner that receives an outcome may take back other pushes and send new ones, which may reuse the slots.

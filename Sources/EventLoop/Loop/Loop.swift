@@ -39,6 +39,8 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     /// This turn's time, after its first use. A test may set it for the rest of the turn.
     @usableFromInline var turnNanos: UInt64 = 0
     private var turnWallMs: Int64 = 0
+    /// Unix ms at 0 of the monotonic clock, for `unixMs`.
+    public var unixOriginMs: Int64?
     private var batch: [Inbox.Work] = []
     private var pending = TurnWork()
     private var spare = TurnWork()
@@ -150,6 +152,11 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         guard isCurrent else { return system?.wallMs(of: self) ?? Self.wallMs() }
         if turnWallMs == 0 { turnWallMs = Self.wallMs() }
         return turnWallMs
+    }
+
+    /// The Unix time that objects of the loop go by where their owner knows it better than the machine's clock; else `wallMs`.
+    public var unixMs: Int64 {
+        unixOriginMs.map { $0 &+ Int64(truncatingIfNeeded: nowNanos / 1_000_000) } ?? wallMs
     }
 
     /// A seed for a generator of the loop's objects: all that is random on the loop begins here.

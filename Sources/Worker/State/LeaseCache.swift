@@ -28,7 +28,9 @@ public struct LeaseCache: Sendable {
     }
 
     public func answer(for gateway: String, nowNanos: UInt64) -> Answer {
-        guard let lease = leases[UTF8Key(gateway)], nowNanos &- lease.readNanos < lifetimeNanos else { return .unknown }
+        guard let lease = leases[UTF8Key(gateway)],
+            lease.readNanos >= nowNanos || nowNanos - lease.readNanos < lifetimeNanos
+        else { return .unknown }
         return lease.epoch.map(Answer.held) ?? .notHeld
     }
 
@@ -49,6 +51,8 @@ public struct LeaseCache: Sendable {
 
     /// Switches off entries without a lease of their epoch. An unknown lease counts as none, so that a lost gateway can
     /// cause an extra push but never lose a message.
+    ///
+    /// - Parameter nowNanos: when the unknown leases were asked for. One that was known then may have become too old since.
     public func apply(to recipient: inout Recipient, nowNanos: UInt64) {
         for index in recipient.presence.indices {
             let entry = recipient.presence[index]

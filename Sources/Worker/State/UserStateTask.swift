@@ -7,7 +7,7 @@ public enum StateOutcome: Sendable, Equatable {
     case applied(Effect)
     /// The record changed nothing, for this reason.
     case ignored(Ignored)
-    /// Known already: the same activity token, the same open report.
+    /// Known already: the same change at the same time, the same activity token, the same report.
     case repeated
     /// Bad by the stored settings (contract section 2, `settings`): the record goes to the dead-letter topic.
     case refused(WindowFault)
@@ -163,13 +163,18 @@ public struct UserStateTask: Sendable {
         case .settings, .mute:
             guard let changed = reply.int64 else { return .done(.ignored(.unusable)) }
             if let fault = Self.windowFault(changed) { return .done(.refused(fault)) }
+            if changed == StateScripts.known { return .done(.repeated) }
             return .done(changed > 0 ? .applied(.none) : .ignored(.stale))
         case .read, .badgeReport:
             guard let applied = reply[0].int64, let after = reply[1].int64, let before = reply[2].int64 else {
                 return .done(.ignored(.unusable))
             }
             owesClear = clearsOnRead && reply.count > 3 && reply[3].int64 == 1
-            return .done(applied == 1 ? .applied(.badge(after, before: before)) : .ignored(.stale))
+            switch applied {
+            case 1: return .done(.applied(.badge(after, before: before)))
+            case 2: return .done(.repeated)
+            default: return .done(.ignored(.stale))
+            }
         }
     }
 

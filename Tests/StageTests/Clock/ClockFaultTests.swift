@@ -29,22 +29,26 @@ import Worker
         }
     }
 
-    @Test func aClockThatJumpsExpiresNothing() throws {
+    @Test(arguments: [false, true])
+    func aClockThatJumpsExpiresNothing(isOfMachine: Bool) throws {
         try Stage.with { stage in
             let worker = try stage.worker
+            func setClock(aheadMs: Int64) {
+                if isOfMachine { worker.setMachineClock(aheadMs: aheadMs) } else { worker.setClock(aheadMs: aheadMs) }
+            }
             let crowd = Crowd(name: "jump", count: 20)
             try stage.play(state: crowd.binds)
-            worker.setClock(aheadMs: 120_000)
+            setClock(aheadMs: 120_000)
             try until("/readyz shows that it is off") {
                 let page = try stage.page("/readyz")
                 return page.status == 200 && page.text.contains("clock: degraded")
             }
-            worker.setClock(aheadMs: 120_000 + Self.dayMs)
+            setClock(aheadMs: 120_000 + Self.dayMs)
             try stage.writeEvents(crowd.messages)
             try until("/readyz shows that it is wrong") {
                 try stage.page("/readyz").text.contains("clock: down")
             }
-            worker.setClock(aheadMs: 0)
+            setClock(aheadMs: 0)
             try until("everyone is pushed") { !crowd.accepted(stage.apns.requests).contains(0) }
             let seen = try stage.look()
             #expect(!seen.results.contains { $0["verdict"]?.string == "expired" })

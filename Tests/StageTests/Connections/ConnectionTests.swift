@@ -37,6 +37,44 @@ import VirtualStage
         #expect(seen.pushes(to: token("n1", "phone")).isEmpty)
     }
 
+    /// It was read 0.9 seconds before the message, and the other gateway's answer takes 0.2 seconds.
+    @Test func aLeaseThatAgesWhileAnotherIsReadStillCounts() throws {
+        let stage = try Stage.here
+        try stage.redis([
+            Gateway.lease("gw-a"), Gateway.lease("gw-b"), Gateway.presence("ol1", "phone", gateway: "gw-a"),
+            Gateway.presence("ol2", "phone", gateway: "gw-a"), Gateway.presence("ol2", "pad", gateway: "gw-b"),
+        ])
+        let acks: [Line] = [
+            .ack("ol1", "phone", ["ol-1"]), .ack("ol2", "phone", ["ol-2"]), .ack("ol2", "pad", ["ol-2"]),
+        ]
+        try stage.play(state: [.bind("ol2"), .bind("ol2", "pad")] + acks)
+        try stage.writeEvents([.message("ol-1", to: ["ol1"])])
+        try until("the first gateway's lease is read") { try stage.look().targets(of: "ol-1").count == 1 }
+        stage.wait(.milliseconds(900))
+        stage.redis.hold(after: "gw:{gw-b}")
+        try stage.writeEvents([.message("ol-2", to: ["ol2"])])
+        try until("the second one's is asked for") { stage.redis.isHolding }
+        stage.wait(.milliseconds(200))
+        stage.redis.release()
+        try stage.settle()
+        #expect(try stage.look().outcomes(of: "ol-2") == ["ol2/pad online acked", "ol2/phone online acked"])
+    }
+
+    /// The phone's ack is awaited while the pad, which has its push, gets another name.
+    @Test func aTokenWithAnotherNameInALaterRoundIsNotPushedAgain() throws {
+        let stage = try Stage.here
+        let pad = token("rn1", "pad")
+        try stage.redis(background("rn1"))
+        try stage.play(state: [.bind("rn1"), .bind("rn1", "pad", as: pad)])
+        try stage.writeEvents([.message("rn1-1", to: ["rn1"])])
+        try until("the pad has its push") { try !stage.look().accepted(pad).isEmpty }
+        try stage.writeState([.bind("rn1", "tablet", as: pad)])
+        try stage.settle()
+        let seen = try stage.look()
+        #expect(seen.outcomes(of: "rn1-1") == ["rn1/pad accepted ok 1", "rn1/phone accepted ok 1"])
+        #expect(seen.accepted(pad).count == 1)
+    }
+
     /// Three at once: nobody acknowledges; one does; one does for another device's sake only.
     @Test func withoutAnAckThereIsExactlyOnePushAndWithOneThereIsNone() throws {
         let stage = try Stage.here

@@ -48,9 +48,12 @@ struct TenantTests {
     }
 
     /// Contract 5, outcomes: 403 parks the pushes; they come back when the credential is good, once each and in order.
-    @Test func pushesDelayedByABadKeyArriveOnceAfterItsCorrection() throws {
+    @Test(arguments: [400, 200])
+    func pushesDelayedByABadKeyArriveOnceAfterItsCorrection(window: Int) throws {
         let way = Hostility.badKey
-        try Stage.with(try way.settings()) { stage in
+        var settings = try way.settings()
+        settings.lines = "window: {records: \(window)}\n"
+        try Stage.with(settings) { stage in
             try way.prepare(stage)
             let uids = (0..<100).map { "hostile-\($0)" }
             for turn in 0..<3 {

@@ -234,13 +234,19 @@ struct UnclaimedTests {
         #expect(counts == [false, true])
     }
 
-    @Test func aRepeatOfARecipientInTheTopicOfAnotherShardWaitsBehindIt() async throws {
+    /// Also one that waited here for the first before that was parked.
+    @Test(arguments: [false, true])
+    func aRepeatOfARecipientInTheTopicOfAnotherShardWaitsBehindIt(isTwin: Bool) async throws {
         let waits = try await PipelineWorld.with { pipeline in
             try [Int64(0), 7_000, -1].map { leftMs in
                 let job = RecipientJob(
                     event: try pipeline.read("m\(leftMs)", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
                     candidate: Candidate(uid: "u", order: 0))
                 pipeline.work.insert(job)
+                if isTwin {
+                    pipeline.dispatcher.waitForTwin(job)
+                    pipeline.dispatcher.twinEnded(job.ref)
+                }
                 job.flags.insert(.resumed)
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.claim = ClaimReply(state: .resume, badge: 1)

@@ -153,6 +153,28 @@ import Testing
         #expect(Self.taken(&wheel, nowMs: 1).map(\.record.id) == ["1", "2"])
     }
 
+    /// The later one was parked first, because it waited for the earlier one in a full window.
+    @Test func aRecordWaitsForTheEarlierOneThatIsOnItsWayToTheTopic() {
+        var wheel = ParkedWheel()
+        func work(_ id: String, offset: Int64) -> ParkedWork {
+            let work = Self.work(id, dueMs: 1)
+            work.record.source = EventSource(partition: 0, offset: offset, kafkaMs: 1)
+            return work
+        }
+        let (earlier, later, last) = (work("1", offset: 1), work("2", offset: 2), work("3", offset: 3))
+        _ = Self.read(&wheel, [later, last])
+        wheel.expect(earlier.record, nowMs: 0)
+        #expect(Self.taken(&wheel, nowMs: 100).isEmpty)
+        _ = wheel.read(earlier)
+        #expect(Self.taken(&wheel, nowMs: 200).map(\.record.id) == ["1", "2", "3"])
+        // A record that another worker reads.
+        wheel = ParkedWheel()
+        _ = Self.read(&wheel, [later])
+        wheel.expect(earlier.record, nowMs: 0)
+        #expect(Self.taken(&wheel, nowMs: 9_900).isEmpty)
+        #expect(Self.taken(&wheel, nowMs: 10_000).map(\.record.id) == ["2"])
+    }
+
     /// Events of one millisecond, or of producers whose clocks differ; the partitions' offsets rise, whatever order the
     /// records are read in.
     @Test func eventsOfAPartitionBeginInTheOrderOfItsOffsets() {

@@ -115,6 +115,21 @@ struct ClaimTests {
         await world.end()
     }
 
+    /// The token moved shortly before the message, and the record names no device.
+    @Test func aTryThatRecordedNoDeviceIsRepeatedWithoutThoseThatLostTheirTokens() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await world.bind("u", "d1", version: 1)
+        try await world.bind("v", "d9", version: 2)
+        var request = ClaimRequest.message("u", "m", "c", sent: base)
+        request.withoutDevice = WithoutDevice(reason: .noToken, tokens: .alert)
+        #expect(try await world.claim(request).state == .fresh)
+        let reply = try await world.claim(request)
+        #expect(reply.state == .resume && reply.withoutDevice == .noToken)
+        #expect(reply.addressedDevices == [])
+        await world.end()
+    }
+
     @Test func atMostSixteenLostTokensAreRemembered() async throws {
         let world = try StateWorld()
         try await world.connect()

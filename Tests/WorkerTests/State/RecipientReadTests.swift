@@ -153,6 +153,11 @@ struct RecipientReadTests {
         leases.apply(to: &read, nowNanos: 999)
         #expect(read.presence.map(\.state) == [.foreground, .off, .off])
         #expect(leases.answer(for: "g1", nowNanos: 1000) == .unknown)
+        // Asked for at 999; the other answer took until 1000.
+        leases.store("g2", epoch: 7, nowNanos: 1000)
+        read = recipient()
+        leases.apply(to: &read, nowNanos: 999)
+        #expect(read.presence.map(\.state) == [.foreground, .foreground, .off])
         // Full: it begins anew.
         leases.store("g3", epoch: nil, nowNanos: 1)
         #expect(leases.answer(for: "g1", nowNanos: 1) == .unknown && leases.answer(for: "g3", nowNanos: 1) == .notHeld)

@@ -23,10 +23,43 @@ struct SettingsOrderTests {
         var settings = try await world.recipient("u").recipient.settings
         #expect(settings.dnd == .init(on: true, start: 60, end: 120))
         #expect(settings.holdSeconds == 30 && settings.language == "en")
-        #expect(try await world.change("u", .settings(late), at: 10) == .ignored(.stale))
+        #expect(try await world.change("u", .settings(late), at: 9) == .ignored(.stale))
         #expect(try await world.change("u", .settings(late), at: 21) == .applied(.none))
         settings = try await world.recipient("u").recipient.settings
         #expect(settings.dnd?.on == false)
+        await world.end()
+    }
+
+    /// Its answer was lost, or a worker reads the record again.
+    @Test func aChangeThatIsStoredIsKnown() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        var settings = UserState.SettingsChange()
+        (settings.language, settings.holdSeconds) = ("en", 30)
+        let base = StateWorld.base
+        let changes: [UserState.Change] = [
+            .settings(settings), .mute(conversation: "c", level: .blocked, untilMs: nil),
+            .mute(conversation: "d", level: .mentionsOfMe, untilMs: base + 900),
+            .badgeReport(device: "d1", value: 7, clientMs: base + 10),
+            .read(conversation: "c", upTo: .init(seq: 5)), .read(conversation: "d", upTo: .init(ms: base + 4)),
+        ]
+        for change in changes {
+            let first = try await world.change("u", change, at: 10)
+            guard case .applied = first else { throw SetupFault("\(change): \(String(describing: first))") }
+            #expect(try await world.change("u", change, at: 10) == .repeated, "\(change)")
+        }
+        settings.language = "de"
+        try await world.change("u", .settings(settings), at: 20)
+        settings.holdSeconds = nil
+        // A part of it stands, or none.
+        #expect(try await world.change("u", .settings(settings), at: 20) == .repeated)
+        #expect(try await world.change("u", changes[0], at: 10) == .ignored(.stale))
+        // Of the same time, and less.
+        let less: [UserState.Change] = [
+            .mute(conversation: "c", level: .unset, untilMs: nil),
+            .badgeReport(device: "d1", value: 6, clientMs: base + 10), .read(conversation: "c", upTo: .init(seq: 4)),
+        ]
+        for change in less { #expect(try await world.change("u", change, at: 10) == .ignored(.stale), "\(change)") }
         await world.end()
     }
 

@@ -43,7 +43,7 @@ final class Claims {
     func claim(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         candidate.phase = .claiming
-        candidate.claimNanos = shard.nowNanos
+        candidate.askedNanos = shard.nowNanos
         shard.waits?.took(.lookup, job.event.lane, nanos: shard.nowNanos &- job.readNanos)
         candidate.hasFailed = false
         candidate.isUnclaimed = false

@@ -48,6 +48,7 @@ extension Dispatcher {
     /// connection costs at most one extra push.
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
         noteActivity(job)
+        job.devices[index].isAccepted = true
         let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.phase == .open
         job.unmarkedDevice = Int32(index)
         if !isLast || recorder.outbox.isBehind || job.flags.contains(.handedBack) { markAccepted(job) }

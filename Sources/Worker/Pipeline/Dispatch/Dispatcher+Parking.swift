@@ -139,8 +139,9 @@ extension Dispatcher {
     /// An earlier try of it ended with a crash, and work of the user is parked: possibly its own, which another worker
     /// would do at the same time. It is parked too and goes where that record is read, so that one shard has both.
     func parkBesideEarlierTry(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
-        guard job.flags.contains(.resumed), !job.flags.contains(.decided), job.event.parked == nil,
-            job.event.digest == nil, job.mayPark, let leftMs = leftOfEarlierTry(candidate), job.machine.decided()
+        // One that waited for its twin counts as decided.
+        guard job.flags.contains(.resumed), job.devices.isEmpty, job.event.parked == nil, job.event.digest == nil,
+            job.mayPark, let leftMs = leftOfEarlierTry(candidate), job.machine.decided()
         else { return .goesOn }
         parkWhole(job, dueMs: shard.steadyMs &+ leftMs)
         return .kept

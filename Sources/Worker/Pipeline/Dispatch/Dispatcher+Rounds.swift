@@ -211,6 +211,16 @@ extension Dispatcher {
         case .deciding, .waitingForTwin, .open, .ended: break
         }
     }
+
+    /// The route's token was pushed before, when the user's device had another name.
+    ///
+    /// - Parameter earlier: accepted pushes of an earlier try.
+    func wasPushed(_ route: Route, _ job: RecipientJob, _ candidate: Candidate, _ earlier: [EarlierPush]) -> Bool {
+        guard let token = route.pushedToken, candidate.recipient.tokens.indices.contains(token) else { return false }
+        let id = job.pushIDPrefix.id(tokenHex: candidate.recipient.tokens[token].record.hex)
+        return earlier.contains { $0.pushID == id }
+            || job.devices.contains { $0.pushID == id && ($0.isAccepted || $0.machine.isWithClient) }
+    }
 }
 
 extension Decision {

@@ -172,7 +172,7 @@ final class Dispatcher {
         guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
         // Fields only, here and below: a copy of the claim counts five references.
         let isAnswered = candidate.claim != nil
-        if isAnswered { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.claimNanos) }
+        if isAnswered { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.askedNanos) }
         // A read or revoke that the claim found suppresses alerts, by the long connection too (contract section 5, step
         // 15).
         let stale = taken.withoutAlerts(
@@ -228,9 +228,11 @@ final class Dispatcher {
     private func addDevices(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) -> Int {
         var turns = takeTurns(job, decision)
         let first = job.devices.count
+        let earlier = candidate.claim?.accepted ?? []
         for route in decision.routes where job.devices.count < Self.devicesMax && !job.hasRoute(to: route.device) {
-            if candidate.claim?.accepted.containsSame(route.device) ?? false { continue }
+            if earlier.containsSame(route.device) { continue }
             if let parking = job.parking, parking.done.containsSame(route.device) { continue }
+            if first > 0 || !earlier.isEmpty, wasPushed(route, job, candidate, earlier) { continue }
             var device = DeviceWork(route: route)
             if let turn = turns.firstIndex(where: { $0.device.isSame(as: route.device) }) {
                 device.queueKey = turns.remove(at: turn).key
@@ -450,7 +452,7 @@ final class Dispatcher {
         sender.enqueue(
             job, index, to: bound,
             badge: job.badge(candidate.claim?.badge, isLowered: candidate.claim?.lowered ?? false),
-            claimedNanos: candidate.claimNanos)
+            claimedNanos: candidate.askedNanos)
     }
 
     private func deliver(

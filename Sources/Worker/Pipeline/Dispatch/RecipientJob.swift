@@ -292,6 +292,8 @@ struct DeviceWork {
     var isDesktop = false
     /// APNs accepted its push, and no later round has counted the message since.
     var mayShowLower = false
+    /// APNs accepted its push.
+    var isAccepted = false
     /// The token to push to; kept because a later round reads the recipient again.
     var token: BoundToken?
     /// Its device in `DeviceQueues` (`DeviceKey`); 0 before its push is queued.

@@ -24,8 +24,8 @@ final class Candidate {
     var recipient: Recipient
     /// The version of the user's tokens at the read.
     var tokenVersion: Int64 = 0
-    /// Time of its claim, monotonic.
-    var claimNanos: UInt64 = 0
+    /// When it asked for its leases, and then for its claim (monotonic).
+    var askedNanos: UInt64 = 0
     /// Consecutive times that Redis could not answer; spaces the retries.
     var failures = 0
     /// When a postponed one is read again (monotonic).

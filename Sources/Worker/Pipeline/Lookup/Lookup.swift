@@ -220,6 +220,7 @@ final class Lookup {
 
     private func readLeases(_ job: RecipientJob, _ candidate: Candidate) {
         let now = shard.nowNanos
+        candidate.askedNanos = now
         var unknown: [String] = []
         for presence in candidate.recipient.presence
         where presence.state != .off && !unknown.containsSame(presence.gateway)
@@ -275,7 +276,7 @@ final class Lookup {
     /// Without a lease or with another epoch, every presence on that gateway is void. Also voids connections without an
     /// ack.
     func voidPresence(of job: RecipientJob, _ candidate: Candidate) {
-        leases.apply(to: &candidate.recipient, nowNanos: shard.nowNanos)
+        leases.apply(to: &candidate.recipient, nowNanos: candidate.askedNanos)
         for suspect in job.silentConnections {
             for index in candidate.recipient.presence.indices
             where candidate.recipient.presence[index].device.isSame(as: suspect.device)

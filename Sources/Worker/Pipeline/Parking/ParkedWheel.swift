@@ -49,6 +49,19 @@ struct ParkedWheel {
     /// it.
     private var moved: [Key: Move] = [:]
 
+    /// Records that this shard has written and not read yet, by their line: later events of the user may be in the topic already.
+    private var expected: [Key: [Expected]] = [:]
+    private static let expectedMax = 16_384
+    /// Whoever else reads the record: nobody waits longer for it here.
+    private static let expectedMs: Int64 = 10_000
+
+    private struct Expected {
+        var id: String
+        var source: EventSource
+        /// Of the steady clock.
+        var untilMs: Int64
+    }
+
     private struct Move {
         var mark: String
         /// In `carillon.parked`.
@@ -65,6 +78,36 @@ struct ParkedWheel {
         return hash.finish().0
     }
 
+    /// A recipient was parked: records of later events of the user do not begin before this one is read.
+    mutating func expect(_ record: ParkedRecord, nowMs: Int64) {
+        guard record.uid != nil, record.source.offset >= 0, expected.count < Self.expectedMax else { return }
+        expected[Self.key(record), default: []].append(
+            Expected(id: record.id, source: record.source, untilMs: nowMs &+ Self.expectedMs))
+    }
+
+    /// Once a second.
+    mutating func sweep(nowMs: Int64) {
+        if expected.isEmpty { return }
+        expected = expected.compactMapValues { records in
+            let left = records.filter { $0.untilMs > nowMs }
+            return left.isEmpty ? nil : left
+        }
+    }
+
+    private mutating func arrived(_ record: ParkedRecord, _ key: Key) {
+        guard !expected.isEmpty, var left = expected[key] else { return }
+        left.removeAll { $0.id == record.id }
+        expected[key] = left.isEmpty ? nil : left
+    }
+
+    private func waitsForEarlier(_ work: ParkedWork, _ key: Key, nowMs: Int64) -> Bool {
+        guard !expected.isEmpty, let records = expected[key] else { return false }
+        let source = work.record.source
+        return records.contains {
+            $0.untilMs > nowMs && $0.source.partition == source.partition && $0.source.offset < source.offset
+        }
+    }
+
     /// A record was read. Returns false if records before it were rewritten, so that it must be too.
     mutating func read(_ work: ParkedWork) -> Bool {
         let key = Self.key(work.record)
@@ -74,6 +117,7 @@ struct ParkedWheel {
         }
         work.number = nextNumber
         nextNumber &+= 1
+        arrived(work.record, key)
         insert(work, key)
         return true
     }
@@ -138,6 +182,10 @@ struct ParkedWheel {
                 plan(key)
                 continue
             }
+            if waitsForEarlier(work, key, nowMs: nowMs) {
+                plan(key, notBefore: nowMs &+ Self.earlierMs)
+                continue
+            }
             guard mayBegin(work.record) else {
                 plan(key, notBefore: nowMs &+ Self.lookMs)
                 continue
@@ -153,6 +201,7 @@ struct ParkedWheel {
     }
 
     private static let lookMs: Int64 = 1000
+    private static let earlierMs: Int64 = 100
     /// A record is rewritten at most once in this time.
     static let moveAfterMs: Int64 = 30_000
 

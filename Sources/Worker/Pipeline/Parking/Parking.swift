@@ -84,6 +84,7 @@ final class Parking {
     /// Parks a recipient with its waiting devices; the tag is the recipient's.
     func park(_ record: ParkedRecord, tag: UInt64) {
         send(record, tag: tag)
+        wheel.expect(record, nowMs: shard.steadyMs)
         noteDevices(of: record, noted: [])
     }
 
@@ -210,6 +211,7 @@ final class Parking {
     /// others, so that these get their turn.
     func tick() {
         devices.sweep(nowNanos: shard.nowNanos)
+        wheel.sweep(nowMs: shard.steadyMs)
         unmarked.removeAll { $0.record.dueMs <= shard.steadyMs }
         for work in unmarked { markParked(work) }
         let full = intake.fullParkedPartitions

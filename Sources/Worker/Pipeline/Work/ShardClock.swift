@@ -3,7 +3,7 @@
 /// A wall clock that jumps moves nothing before it is compared with others (`ClockWatch`), so no message expires by it.
 struct ShardClock {
     /// Unix ms at the monotonic clock's 0.
-    private var originMs: Int64
+    private(set) var originMs: Int64
 
     init(wallMs: Int64, nowNanos: UInt64) { originMs = wallMs &- Self.ms(nowNanos) }
 

@@ -61,6 +61,7 @@ final class ShardContext {
         waits = parts.waits
         wallClock = parts.shared.wallClock
         clock = ShardClock(wallMs: parts.shared.wallClock.nowMs(on: parts.loop), nowNanos: parts.loop.nowNanos)
+        parts.loop.unixOriginMs = clock.originMs
         timers = Timers(loop: parts.loop)
         statistics = Statistics(
             store: parts.store, days: parts.statisticsDays,
@@ -139,7 +140,10 @@ final class ShardContext {
     func lookAtClock() -> ClockWatch.Verdict {
         let (wallMs, nowNanos) = (wallClock.nowMs(on: loop), nowNanos)
         let verdict = clockWatch.verdict(wallMs: wallMs, nowNanos: nowNanos)
-        if verdict == .right || verdict == .off { clock.take(wallMs: wallMs, nowNanos: nowNanos) }
+        if verdict == .right || verdict == .off {
+            clock.take(wallMs: wallMs, nowNanos: nowNanos)
+            loop.unixOriginMs = clock.originMs
+        }
         metrics.clock.set(clockWatch, wallMs: wallMs, nowNanos: nowNanos)
         return verdict
     }

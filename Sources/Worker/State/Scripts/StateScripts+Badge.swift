@@ -6,8 +6,8 @@ extension StateScripts {
     ///
     /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted; `o` not; `q` not, and the ledger is
     /// asked whether an earlier try counted; `a` counted and added to the ledger by plain commands just now. Then, of a recipient
-    /// that is to be recorded without a device, `WithoutDevice.text`: the first try notes it in the mark, a later one gets the
-    /// devices that lost such a token since the message was sent. 2 the mark's seconds;
+    /// that is to be recorded without a device, `WithoutDevice.text`: the first try notes it in the mark, a later one without
+    /// this note gets the devices that lost such a token since the message was sent. 2 the mark's seconds;
     /// 3 field of the conversation; 4 ledger member; 5 sent; 6 seq or empty; 7 now; of a revoke also 8 `x` (decrease) or
     /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 digest of the target's id; 12 `1`
     /// if devices get a lower badge.
@@ -191,7 +191,7 @@ extension StateScripts {
 
         if tokens ~= '' and bits % 2 == 0 then
           redis.call('APPEND', KEYS[1], 'n' .. reason)
-        elseif tokens ~= '' then
+        elseif tokens ~= '' and string.sub(rest or '', 1, 1) ~= 'n' then
           local lost, at = redis.call('HGET', KEYS[2], 'g') or '', 1
           while at <= #lost do
             local ms, of, len, from = string.match(lost, '^(%d+) (%a)(%d+):()', at)
@@ -343,8 +343,8 @@ extension StateScripts {
     /// A read mark: covered messages are subtracted once, at the time of the first read that covers them.
     ///
     /// KEYS state, ledger, gone. ARGV 1 field of the conversation; 2 digest; 3 seq or empty; 4 ms or empty; 5 the
-    /// record's time; 6 now; 7 `1` if a lower badge is sent to devices. Answer: `{1 applied | 0 known, badge, badge
-    /// before, with ARGV 7: 1 if the badge is lower and was not sent yet}`.
+    /// record's time; 6 now; 7 `1` if a lower badge is sent to devices. Answer: `{1 applied | 0 covered by an
+    /// older read | 2 known, badge, badge before, with ARGV 7: 1 if the badge is lower and was not sent yet}`.
     static let read = RedisScript(
         """
         #!lua
@@ -377,7 +377,8 @@ extension StateScripts {
             ha, hm = tonumber(ha), unlessFuture(hm)
             if ha > latest then ha = at end
             if ha <= at and reaches(hs, seq) and reaches(hm, ms) then
-              return {0, before, before, ARGV[7] and redis.call('HEXISTS', KEYS[1], 'w')}
+              local isKnown = ha == at and reaches(seq, hs) and reaches(ms, hm)
+              return {isKnown and 2 or 0, before, before, ARGV[7] and redis.call('HEXISTS', KEYS[1], 'w')}
             end
             if not (at <= ha and reaches(seq, hs) and reaches(ms, hm)) then kept[#kept + 1] = {hs, hm, ha} end
           end
@@ -453,7 +454,7 @@ extension StateScripts {
 
     /// A client's own total becomes the base. Messages sent after `client_ms` still count.
     ///
-    /// KEYS state, ledger, gone. ARGV 1 client_ms; 2 value; 3 now. Answer: `{1 applied | 0 older or known, badge, before}`.
+    /// KEYS state, ledger, gone. ARGV 1 client_ms; 2 value; 3 now. Answer: `{1 applied | 0 older | 2 known, badge, before}`.
     static let report = RedisScript(
         """
         #!lua
@@ -467,7 +468,8 @@ extension StateScripts {
         local before = size - past + math.max(0, value - taken)
         local at, new = tonumber(ARGV[1]), tonumber(ARGV[2])
         if base > tonumber(ARGV[3]) + \(skewMs) then base = -1 end
-        if at < base or (at == base and new <= value) then return {0, before, before} end
+        if at == base and new == value then return {2, before, before} end
+        if at < base or (at == base and new < value) then return {0, before, before} end
         if at > base then
           taken, past = 0, 0
           for _, m in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do

@@ -6,16 +6,18 @@ extension StateScripts {
     /// How far the clocks of two workers may differ, ms: a stored time that is later than the present by more lies in the
     /// future, and the next time received replaces it (contract section 0, "Times").
     static let skewMs = 60_000
+    /// The answer of `settings` and `mute` to a change that is stored already.
+    static let known: Int64 = -4
 
     /// KEYS user. ARGV 1 the record's time; 2 now; then field and value, one after the other. Each field holds
-    /// `<sent_ms> <value>`. Answer: how many fields changed; or of DND that the stored settings make wrong, which
+    /// `<sent_ms> <value>`. Answer: how many fields changed; `known`; or of DND that the stored settings make wrong, which
     /// then changes nothing: -1 a window has no start, -2 no end, -3 its ends are equal.
     static let settings = RedisScript(
         """
         #!lua
         \(settingsBody)
         if #writes > 0 then redis.call('HSET', KEYS[1], unpack(writes)) end
-        return #writes / 2
+        return answer
         """)
 
     /// The answer of `settings` without the change.
@@ -23,12 +25,12 @@ extension StateScripts {
         """
         #!lua flags=no-writes
         \(settingsBody)
-        return #writes / 2
+        return answer
         """)
 
     private static let settingsBody = """
         local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(skewMs)
-        local given, merged, writes = {}, {}, {}
+        local given, merged, writes, answer = {}, {}, {}, 0
         local function stored(field)
           return string.match(redis.call('HGET', KEYS[1], field) or '', '^(%d+) (.*)$')
         end
@@ -42,8 +44,11 @@ extension StateScripts {
             writes[#writes + 1] = field
             writes[#writes + 1] = ARGV[1] .. ' ' .. value
             merged[field] = value
+          elseif at == was and value == stands then
+            answer = \(known)
           end
         end
+        if #writes > 0 then answer = #writes / 2 end
         if given.dn == '1' or given.ds or given.de or given.dw then
           for _, field in ipairs({'dn', 'ds', 'de', 'dw'}) do
             if not merged[field] then
@@ -64,7 +69,7 @@ extension StateScripts {
     /// Level 0 is also written. Without it an older mute that comes late would apply again.
     ///
     /// KEYS state. ARGV 1 field of the conversation; 2 level; 3 until or `-`; 4 the record's time; 5 now. Answer: 1
-    /// applied, 0 older or known.
+    /// applied, 0 older, `known`.
     static let mute = RedisScript(
         """
         #!lua
@@ -74,7 +79,8 @@ extension StateScripts {
         if cur then
           local was = tonumber(string.match(cur, '(%d+)$')) or -1
           if was > tonumber(ARGV[5]) + \(skewMs) then was = -1 end
-          if at < was or (at == was and new <= cur) then return 0 end
+          if at == was and new == cur then return \(known) end
+          if at < was or (at == was and new < cur) then return 0 end
         end
         if redis.call('HSET', KEYS[1], ARGV[1], new) == 1 then prune(tonumber(ARGV[5])) end
         return 1
