@@ -37,6 +37,7 @@ enum PageStyle {
             p { margin: 0; }
             main p + p, table + p { margin-top: 0.5rem; }
             .facts + table { margin-top: 1rem; }
+            .facts + p { margin-top: 0.5rem; }
             .most, .axis, .unit, thead th, caption, label { font-size: 0.75rem; }
             ul { padding-left: 1.1rem; margin: 0; }
             li { overflow-wrap: anywhere; }

@@ -27,7 +27,7 @@ extension StatusPage {
             \(old)<div class="tiles two">\
             \(tile("By hour", today.accepted, "accepted in 24 h", hours, "an hour", ["−48 h", "−36 h", "−24 h", "−12 h", "now"]))\
             \(tile("By day", all.accepted, "accepted in 31 days", days, "a day", ["−30 d", "−20 d", "−10 d", "today"]))\
-            </div><ul class="facts">\(Self.legend(today))\(Self.rates(today))</ul>\
+            </div><ul class="facts"><li class="quiet">in 24 h</li>\(Self.legend(today))\(Self.rates(today))</ul>\
             <p class="quiet"><code>carillon stats</code> shows the numbers by app, task, template and reason.</p>
             """
     }
