@@ -21,11 +21,7 @@ struct Decider {
             guard let told = decideDigest(digest, candidate, event) else { return false }
             decision = told
         } else if let message = event.message {
-            decision = message.read { message in
-                PushCore.decide(
-                    message, sentMs: event.sentMs, for: candidate.recipient, policy: event.app.policy,
-                    zones: shard.zones, now: shard.nowMs, facts: &candidate.facts)
-            }
+            decision = decide(message, candidate, event)
         } else if let activity = event.content?.activity {
             decision = PushCore.decide(
                 activity, sentMs: event.sentMs, for: candidate.recipient, state: candidate.activity,
@@ -41,14 +37,20 @@ struct Decider {
         return true
     }
 
+    private func decide(_ message: SharedMessage, _ candidate: Candidate, _ event: EventJob) -> Decision {
+        // Loaded outside the closure, where a use of the policy would copy it.
+        let rules = event.app.rules
+        return message.read { message in
+            PushCore.decide(
+                message, sentMs: event.sentMs, for: candidate.recipient, policy: rules.policy, zones: shard.zones,
+                now: shard.nowMs, facts: &candidate.facts)
+        }
+    }
+
     /// The result of `decide` from the reads so far, if it is a denial that nothing else can change.
     func denial(of candidate: Candidate, _ event: EventJob) -> Decision? {
         guard candidate.recipient.presence.isEmpty, let message = event.message else { return nil }
-        let decision = message.read { message in
-            PushCore.decide(
-                message, sentMs: event.sentMs, for: candidate.recipient, policy: event.app.policy,
-                zones: shard.zones, now: shard.nowMs, facts: &candidate.facts)
-        }
+        let decision = decide(message, candidate, event)
         guard case .deny(let reason) = decision.alert, reason != .expired, !decision.counted else { return nil }
         return decision
     }

@@ -11,6 +11,7 @@ final class EventContent {
     var originalCollapseID: String?
     private let app: AppContext
     private let expiresAtMs: Int64
+    /// Nil while no payload serves several devices.
     private var payloads: EventPayloads?
     /// Equal for all devices; nil if too large, or if it is not a Live Activity.
     private let activityPayload: [UInt8]?
@@ -31,7 +32,7 @@ final class EventContent {
         self.message = message
         activity = nil
         self.app = app
-        (expiresAtMs, payloads) = message.read { ($0.expireAtMs, EventPayloads($0, rules: app.payloadRules)) }
+        expiresAtMs = message.value.expireAtMs
         activityPayload = nil
     }
 
@@ -40,7 +41,6 @@ final class EventContent {
         self.activity = activity
         self.app = app
         expiresAtMs = sentMs &+ LiveActivity.lifetimeMs
-        payloads = nil
         activityPayload = ActivityPayload.encode(activity, sentMs: sentMs)
     }
 
@@ -111,16 +111,25 @@ final class EventContent {
         for job: RecipientJob, token: BoundToken, badge: Int64?, id: PushID, mergedCount: Int = 0
     ) -> [UInt8]? {
         guard let message else { return activityPayload }
-        let template = message.read { message in
+        let isShared = job.event.hasManyRecipients || job.devices.count > 1
+        let rules = app.rules
+        return message.read { message in
             var variant = PayloadVariant(
                 message, token: token.record, settings: job.settings, isForced: job.isForced,
-                defaultLanguage: app.policy.defaultLanguage)
+                defaultLanguage: rules.policy.defaultLanguage)
             variant.mergedCount = mergedCount
             variant.isDigest = job.event.digest != nil
             variant.lowersBadge = job.flags.contains(.loweredBadge)
-            variant.addsToBadge = app.policy.badge == .client && job.flags.contains(.addsToBadge)
-            return payloads?.template(variant, of: message, templates: app.templates)
+            variant.addsToBadge = rules.policy.badge == .client && job.flags.contains(.addsToBadge)
+            let template: PayloadTemplate?
+            if isShared {
+                if payloads == nil { payloads = EventPayloads(message, rules: rules.payload) }
+                template = payloads?.template(variant, of: message, templates: rules.templates)
+            } else {
+                template = PayloadTemplate(
+                    message, variant: variant, rules: rules.payload.of(message), templates: rules.templates)
+            }
+            return template?.render(badge: badge, pid: id, receiver: job.uid)
         }
-        return template?.render(badge: badge, pid: id, receiver: job.uid)
     }
 }
