@@ -50,15 +50,6 @@ public struct PushID: Sendable, Hashable {
     /// Ids are digests or random, so half of their bits are enough for a hash table.
     public func hash(into hasher: inout Hasher) { hasher.combine(low) }
 
-    /// The text form.
-    public var ascii: InlineArray<36, UInt8> {
-        var text = InlineArray<36, UInt8>(repeating: 0)
-        withUnsafeMutableBytes(of: &text) { bytes in
-            if let start = bytes.baseAddress { write(to: start) }
-        }
-        return text
-    }
-
     /// Writes the text form. The target must have room for 36 bytes.
     public func write(to target: UnsafeMutableRawPointer) {
         let dash = UInt8(ascii: "-")

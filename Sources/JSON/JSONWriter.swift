@@ -62,8 +62,9 @@ public struct JSONWriter: ~Copyable {
         comma()
         put(UInt8(ascii: "\""))
         put(UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-        put(UInt8(ascii: "\""))
-        put(UInt8(ascii: ":"))
+        // `":`, lowest byte first.
+        base.storeBytes(of: (0x3A22 as UInt16).littleEndian, toByteOffset: count, as: UInt16.self)
+        count &+= 2
         needsComma = false
     }
 
@@ -92,6 +93,17 @@ public struct JSONWriter: ~Copyable {
         comma()
         put(UInt8(ascii: "\""))
         text(UnsafeRawBufferPointer(utf8))
+    }
+
+    /// A string of `length` characters without escapes, which `write` puts in their place.
+    public mutating func string(plain length: Int, _ write: (UnsafeMutableRawPointer) -> Void) {
+        makeRoom(length &+ 3)
+        comma()
+        put(UInt8(ascii: "\""))
+        write(base + count)
+        count &+= length
+        put(UInt8(ascii: "\""))
+        needsComma = true
     }
 
     /// The rest of an open string, and its closing quote.

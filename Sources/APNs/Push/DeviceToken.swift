@@ -43,10 +43,17 @@ public struct DeviceToken: Sendable, Hashable {
         } ?? UInt64(bitPattern: Int64(hex.hashValue))
     }
 
+    /// Whether the text is a token as this type keeps it: in lower case.
+    public static func isKept(_ hex: String) -> Bool { hasLength(hex) && digits(of: hex) == .lower }
+
+    private static func hasLength(_ hex: String) -> Bool {
+        let count = hex.utf8.count
+        return count > 0 && count % 2 == 0 && count <= digitsMax
+    }
+
     /// Checks and keeps the text; nil if it is empty, odd, too long or not hexadecimal.
     public init?(_ hex: String) {
-        let count = hex.utf8.count
-        guard count > 0, count % 2 == 0, count <= Self.digitsMax else { return nil }
+        guard Self.hasLength(hex) else { return nil }
         switch Self.digits(of: hex) {
         case .lower: self.hex = hex
         case .mixed: self.hex = hex.lowercased()

@@ -78,15 +78,17 @@ public struct AppPolicy: Sendable {
     /// - Returns: whether a text is a valid bundle id, and so a valid header: letters, digits, dots, hyphens,
     ///   underscores.
     public static func isTopic(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.count <= topicBytesMax
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
+        text.utf8.span.withUnsafeBufferPointer { bytes in
+            !bytes.isEmpty && bytes.count <= topicBytesMax
+                && bytes.allSatisfy { byte in
+                    switch byte {
+                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                        true
+                    default: false
+                    }
                 }
-            }
+        }
     }
 }
 

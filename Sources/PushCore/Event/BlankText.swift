@@ -4,8 +4,11 @@ import Digits
 public enum BlankText {
     /// Whether all of a text is white space, controls and default-ignorable code points. An empty text shows nothing.
     public static func showsNothing(_ text: String) -> Bool {
-        // Most texts begin with a letter.
-        if let first = text.unicodeScalars.first, isPlain(first) { return false }
+        switch text.utf8.first ?? 0 {
+        // Most texts begin with a letter: in ASCII, or from U+4000 to U+9FFF.
+        case 0x21...0x7E, 0xE4...0xE9: return false
+        default: break
+        }
         return text.unicodeScalars.allSatisfy(isBlank)
     }
 

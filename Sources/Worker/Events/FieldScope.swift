@@ -78,7 +78,8 @@ struct FieldScope<Key: JSONKey> {
     }
 
     /// A string for people, cut to `limit` characters and the bytes that they may take (`TextCut`). A text that shows nothing
-    /// is treated as absent.
+    /// is treated as absent. A record has many of them, and each copy of this code is fetched for each record.
+    @inline(never)
     func text(_ key: Key, limit: Int) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }
         guard let utf8 = value.utf8 else { throw fault(.wrongType, "must be a string", key, value) }

@@ -9,7 +9,13 @@ public enum PairKind: String, Sendable {
     case liveActivity = "l"
 
     /// The raw value as a byte.
-    var letter: UInt8 { rawValue.utf8[rawValue.startIndex] }
+    var letter: UInt8 {
+        switch self {
+        case .message: UInt8(ascii: "m")
+        case .revoke: UInt8(ascii: "r")
+        case .liveActivity: UInt8(ascii: "l")
+        }
+    }
 }
 
 extension PushIDPrefix {

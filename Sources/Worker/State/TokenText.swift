@@ -70,7 +70,7 @@ enum TokenText {
         var text = CompactText(record)
         guard text.skip("1 "), let version = StateKeys.version(of: text.word()), let boundMs = text.number()
         else { return nil }
-        guard let hex = text.text(atMost: DeviceToken.digitsMax), DeviceToken(hex)?.hex.isSame(as: hex) == true,
+        guard let hex = text.text(atMost: DeviceToken.digitsMax), DeviceToken.isKept(hex),
             let environment = text.byte(), text.skip(UInt8(ascii: " ")), let topic = text.optional(),
             AppPolicy.isTopic(topic)
         else { return nil }

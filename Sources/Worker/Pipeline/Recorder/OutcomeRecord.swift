@@ -56,11 +56,9 @@ extension OutcomeRecord {
 }
 
 extension JSONWriter {
-    /// 36 characters without escapes.
     mutating func member(_ name: StaticString, _ id: PushID) {
         key(name)
-        let text = id.ascii
-        text.span.withUnsafeBufferPointer { string($0) }
+        string(plain: PushID.textCount) { id.write(to: $0) }
     }
 
     /// A word without escapes.
