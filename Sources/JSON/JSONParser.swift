@@ -9,6 +9,9 @@ public final class JSONParser {
     private let maxDepth: Int
     private let handle: OpaquePointer?
     private let view: UnsafeMutablePointer<JSONView>
+    /// The document of the last `check`, or what is wrong with it.
+    private var tape = csimdjson_tape()
+    private var refusal: JSONFault?
 
     /// - Parameters:
     /// - maxBytes: longer input is refused before it is read.
@@ -33,8 +36,17 @@ public final class JSONParser {
     public func parse<Result, Failure: Error>(
         _ bytes: UnsafeRawBufferPointer, _ body: (JSONCursor) throws(Failure) -> Result
     ) throws(Failure) -> Parsed<Result> {
+        check(bytes)
+        return try read(bytes, body)
+    }
+
+    /// The second half of ``parse(_:_:)``: `bytes` are those of the last ``check(_:)``.
+    @inlinable
+    public func read<Result, Failure: Error>(
+        _ bytes: UnsafeRawBufferPointer, _ body: (JSONCursor) throws(Failure) -> Result
+    ) throws(Failure) -> Parsed<Result> {
         let root: JSONCursor
-        switch begin(bytes) {
+        switch open(bytes) {
         case .success(let cursor): root = cursor
         case .failure(let fault): return .refused(fault)
         }
@@ -56,15 +68,23 @@ public final class JSONParser {
         }
     }
 
-    @usableFromInline
-    func begin(_ bytes: UnsafeRawBufferPointer) -> Swift.Result<JSONCursor, JSONFault> {
-        guard let handle else { return .failure(JSONFault(.outOfMemory)) }
+    /// Checks the whole document, to be read by ``read(_:_:)`` until the next check.
+    public func check(_ bytes: UnsafeRawBufferPointer) {
         // simdjson skips a mark and then counts offsets from behind it.
-        if bytes.count >= 2, bytes[0] >= 0xEF, Self.beginsWithMark(bytes) { return .failure(JSONFault(.byteOrderMark)) }
-        var tape = csimdjson_tape()
+        if bytes.count >= 2, bytes[0] >= 0xEF, Self.beginsWithMark(bytes) {
+            refusal = JSONFault(.byteOrderMark)
+            return
+        }
+        guard let handle else { return }
         let status = csimdjson_parse(handle, bytes.baseAddress, bytes.count, &tape)
-        guard status == CSIMDJSON_OK, let words = tape.tape, let strings = tape.strings else {
-            return .failure(fault(Self.code(of: status), in: bytes))
+        refusal = status == CSIMDJSON_OK ? nil : fault(Self.code(of: status), in: bytes)
+    }
+
+    @usableFromInline
+    func open(_ bytes: UnsafeRawBufferPointer) -> Swift.Result<JSONCursor, JSONFault> {
+        if let refusal { return .failure(refusal) }
+        guard let handle, let words = tape.tape, let strings = tape.strings else {
+            return .failure(JSONFault(.outOfMemory))
         }
         view.initialize(
             to: JSONView(parser: handle, tape: words, strings: UnsafeRawPointer(strings), source: bytes))

@@ -19,6 +19,11 @@ public final class EventReader {
     /// The app of the last record, because the next one usually has the same, and a comparison is cheaper than a hash.
     private var lastApp = ""
     private let parser: JSONParser
+    /// One for each of the records that are checked together and then read together (`check`).
+    private let checked: [JSONParser]
+    /// How many these are at most, and the size of a longer record, which would make a parser grow.
+    static let checkedMax = 16
+    static let checkedBytesMax = 4096
     /// For a payload that is a text: the record's parser is in use then.
     private(set) lazy var payloadParser = JSONParser(maxBytes: TextCut.bytes(ofCharacters: Limit.payload))
     let recordKeys = JSONKeyTable<RecordKey>()
@@ -73,6 +78,7 @@ public final class EventReader {
         appNames = Array(apps)
         self.apps = Set(appNames.map { UTF8Key($0) })
         parser = JSONParser(maxBytes: maxBytes)
+        checked = (0..<Self.checkedMax).map { _ in JSONParser(maxBytes: Self.checkedBytesMax) }
     }
 
     /// Adds a configured app.
@@ -85,7 +91,25 @@ public final class EventReader {
     public func read(
         _ bytes: UnsafeRawBufferPointer, of topic: RecordClass, latestMs: Int64 = .max
     ) throws(BadRecord) -> Event {
-        let parsed = try parser.parse(bytes) { (root) throws(BadRecord) in try event(root, topic, latestMs) }
+        parser.check(bytes)
+        return try read(bytes, parser, topic, latestMs)
+    }
+
+    /// Checks a record that `read` then reads from the same place.
+    ///
+    /// The code of both is larger than the processor's first cache: record by record, each would fetch all of it.
+    func check(_ bytes: UnsafeRawBufferPointer, place: Int) { checked[place].check(bytes) }
+
+    func read(
+        _ bytes: UnsafeRawBufferPointer, place: Int, of topic: RecordClass, latestMs: Int64
+    ) throws(BadRecord) -> Event {
+        try read(bytes, checked[place], topic, latestMs)
+    }
+
+    private func read(
+        _ bytes: UnsafeRawBufferPointer, _ parser: JSONParser, _ topic: RecordClass, _ latestMs: Int64
+    ) throws(BadRecord) -> Event {
+        let parsed = try parser.read(bytes) { (root) throws(BadRecord) in try event(root, topic, latestMs) }
         switch parsed {
         case .read(let event): return event
         case .refused(let fault): throw badRecord(fault)

@@ -297,6 +297,7 @@ final class Pipeline {
         sender.ready.takeAll { device in
             if device.isBadgeUpdate { badgeUpdates.check(device) } else { sender.make(device) }
         }
+        sender.sendMade()
         sender.unsent.takeAll(dispatcher.didNotSend)
     }
 

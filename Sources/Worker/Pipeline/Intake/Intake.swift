@@ -10,10 +10,11 @@ import Telemetry
 final class Intake {
     let received = Tray<ReceivedRecord>()
     let rejected = Tray<RejectedRecord>()
+    var checked = CheckedRecords()
     let consumer: KafkaConsumer
     /// The class of each of the consumer's topics.
-    private let classes: [InputClass]
-    private let shard: ShardContext
+    let classes: [InputClass]
+    let shard: ShardContext
     /// Records taken per turn of the loop.
     private let batch: Int
     private var ledger: OffsetLedger
@@ -129,7 +130,7 @@ final class Intake {
 
     /// The ledger of `carillon.parked`, or of the other topics.
     @inline(__always)
-    private func withLedger<Result>(isParked: Bool, _ body: (inout OffsetLedger) -> Result) -> Result {
+    func withLedger<Result>(isParked: Bool, _ body: (inout OffsetLedger) -> Result) -> Result {
         isParked ? body(&parkedLedger) : body(&ledger)
     }
 
@@ -173,6 +174,7 @@ final class Intake {
             return
         }
         consumer.poll(max: batch)
+        readChecked()
         if !received.isEmpty || !rejected.isEmpty { shard.requestTurn() }
     }
 
@@ -230,6 +232,7 @@ final class Intake {
     /// Stops reading. Work in progress may be settled and committed. Records that were read and not begun are left to
     /// the next owner.
     func close() {
+        checked.removeAll()
         received.removeAll { _ in true }
         rejected.removeAll { _ in true }
         block(.closing, true)
@@ -305,7 +308,7 @@ final class Intake {
 
     /// A partition with a full window is not read until half of it is settled. At the common byte bound none is read,
     /// because each would add a batch before it is paused.
-    private func relieve(_ partition: TopicPartition) {
+    func relieve(_ partition: TopicPartition) {
         let isParked = isParked(partition)
         var hasChanged = applyPressure(on: partition, isParked: isParked)
         if withLedger(isParked: isParked, { $0.isReadAtByteBound }) {
@@ -438,116 +441,8 @@ struct RecordPlace {
     }
 }
 
-/// A record that was read.
-struct ReceivedRecord {
-    enum Content {
-        /// With the record's bytes; empty for a change of a user's state that no stored value makes wrong.
-        case event(Event, raw: [UInt8])
-        case owed(OwedClaim)
-        case parked(ParkedRecord)
-        case chunk(ChunkRecord, Event)
-    }
-
-    let content: Content
-    let origin: EventJob.Origin
-    /// The record's key, if the record may be refused later.
-    var key: [UInt8]?
-}
-
-extension Event {
-    /// The stored settings decide whether the record is bad: the dead-letter topic then needs its key and bytes.
-    fileprivate var mayBeRefused: Bool {
-        guard case .userState(let state) = body, case .settings(let change) = state.change else { return false }
-        return change.touchesWindow
-    }
-}
-
-/// A bad record for the dead-letter topic.
-struct RejectedRecord {
-    let why: BadRecord
-    let origin: EventJob.Origin
-    let topic: String
-    let offset: Int64
-    let key: [UInt8]?
-    let value: [UInt8]?
-}
-
 extension Intake: KafkaConsumerDelegate {
-    func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {
-        // Left over from before the end: the next owner reads it again.
-        if isClosing { return }
-        let inputClass = classes[record.partition.topic]
-        let time = record.timestamp
-        if let time, time.isAppendTime { shard.clockWatch.appended(ms: time.ms, nowNanos: shard.nowNanos) }
-        let receipt = withLedger(isParked: inputClass == .parked) { ledger in
-            ledger.receive(
-                record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos,
-                timeMs: time?.ms)
-        }
-        if receipt == .settledBefore {
-            shard.metrics.settledBefore.add()
-            // It takes a place in the window behind an older record.
-            relieve(record.partition)
-        }
-        if receipt == .otherEpoch { consumer.rewind(record.partition) }
-        guard case .tracked(let slot) = receipt else { return }
-        let partition = record.partition.partition
-        let isCounted = shard.statistics.isCounted(
-            CountedPlace(inputClass, partition), offset: record.offset, timeMs: time?.ms)
-        let place = RecordPlace(
-            slot, inputClass, name: RecordPlace.name(inputClass, partition, record.offset), isCounted: isCounted)
-        if !inputClass.isOurs { shard.metrics.recordsConsumed.add() }
-        relieve(record.partition)
-        let origin = EventJob.Origin(
-            partition: record.partition, place: place,
-            source: EventSource(
-                partition: record.partition.partition, offset: record.offset, kafkaMs: time?.ms ?? 0))
-        do throws(BadRecord) {
-            guard let value = record.value else { throw BadRecord(.empty, "the record is null") }
-            received.append(try read(value, key: record.key, of: inputClass, origin))
-        } catch {
-            reject(error, record, origin)
-        }
-    }
-
-    private func read(
-        _ value: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer?, of inputClass: InputClass,
-        _ origin: EventJob.Origin
-    ) throws(BadRecord) -> ReceivedRecord {
-        switch inputClass {
-        case .events:
-            let event = try shard.read(event: value, origin.source)
-            if event.hasUnusualKey(key) { shard.metrics.unusualKey(inputClass) }
-            return ReceivedRecord(content: .event(event, raw: Array(value)), origin: origin)
-        case .userState:
-            let event = try shard.reader.read(value, of: .userState, latestMs: shard.latestMs(origin.source))
-            if event.hasUnusualKey(key) { shard.metrics.unusualKey(inputClass) }
-            guard event.mayBeRefused else { return ReceivedRecord(content: .event(event, raw: []), origin: origin) }
-            return ReceivedRecord(
-                content: .event(event, raw: Array(value)), origin: origin, key: key.map { Array($0) })
-        case .chunks:
-            guard let chunk = ChunkRecord(value) else {
-                throw BadRecord(.unknownKind, "not a group chunk of this version")
-            }
-            let event = try shard.read(event: chunk.raw, chunk.source)
-            return ReceivedRecord(content: .chunk(chunk, event), origin: origin)
-        case .parked:
-            if let parked = ParkedRecord(value) { return ReceivedRecord(content: .parked(parked), origin: origin) }
-            guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
-                throw BadRecord(.unknownKind, "not a parked record of this version")
-            }
-            return ReceivedRecord(content: .owed(owed), origin: origin)
-        }
-    }
-
-    func topic(of partition: TopicPartition) -> String { consumer.topics[partition.topic] }
-
-    private func reject(_ why: BadRecord, _ record: borrowing KafkaRecord, _ origin: EventJob.Origin) {
-        rejected.append(
-            RejectedRecord(
-                why: why, origin: origin, topic: topic(of: record.partition), offset: record.offset,
-                key: record.key.map { Array($0) }, value: record.value.map { Array($0) }))
-    }
+    func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) { receive(record) }
 
     func kafka(_ consumer: KafkaConsumer, progressOf partition: TopicPartition) -> PartitionOffset? {
         let live = progress(of: partition)
@@ -562,6 +457,7 @@ extension Intake: KafkaConsumerDelegate {
         shard.metrics.rebalances.add()
         if lost { shard.metrics.assignmentsLost.add() }
         let going = Set(partitions)
+        readChecked()
         received.removeAll { going.contains($0.origin.partition) }
         rejected.removeAll { going.contains($0.origin.partition) }
         owner?.intake(self, handBack: going, isLost: lost)

@@ -19,6 +19,8 @@ final class Sender {
     private var queues: DeviceQueues<DeviceRef>
     /// Work that this shard parked recently.
     private let parked: ParkedDevices
+    /// Pushes that are made, and not given to their APNs clients yet.
+    private let made = Tray<MadePush>()
 
     /// Maximum age of the last check; shorter than any move of a phone from one account to another.
     static let checkAfterNanos: UInt64 = 100_000_000
@@ -213,7 +215,8 @@ final class Sender {
 
     // MARK: Making and sending
 
-    /// Makes the push of the next device in turn and gives it to the APNs client, or checks it first.
+    /// Makes the push of the next device in turn, or checks it first. `sendMade` gives it to the APNs client: the code of both does
+    /// not fit the processor's first cache.
     func make(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), device.device < job.devices.count,
             job.devices[device.device].machine.phase == .due, let token = job.devices[device.device].token
@@ -221,6 +224,8 @@ final class Sender {
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
         let client = job.event.app.client(for: token)
+        // Only so many go to a client that is held up.
+        if client?.heldUpNanos != nil { sendMade() }
         if let cause = causeToPark(job, index, client) { return drop(device, cause) }
         if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
@@ -228,18 +233,31 @@ final class Sender {
         guard let client else { return drop(device, .check(.stop(.noToken))) }
         shard.enter(.render)
         guard let push = push(for: job, index, token) else { return drop(device, .check(.stop(.payloadTooLarge))) }
+        made.append(MadePush(device: device, client: client, push: push))
+    }
+
+    /// Gives the made pushes to the APNs clients.
+    func sendMade() {
         shard.enter(.send)
-        switch client.apns.send(push) {
+        made.takeAll { send($0) }
+    }
+
+    private func send(_ made: MadePush) {
+        let index = made.device.device
+        guard let job = work.recipient(made.device.work), index < job.devices.count,
+            job.devices[index].machine.phase == .due
+        else { return }
+        switch made.client.apns.send(made.push) {
         case .taken:
             job.devices[index].machine.send()
             job.leaveContentIfSent()
         case .held:
             job.devices[index].machine.send()
             backOff(job, index)
-        case .full: client.stalled.append(job.deviceRef(index))
+        case .full: made.client.stalled.append(made.device)
         // The process ends: the record is not settled and comes again.
         case .closed: break
-        case .unfit(let fault): drop(device, .unfit(fault))
+        case .unfit(let fault): drop(made.device, .unfit(fault))
         }
     }
 
@@ -392,6 +410,13 @@ final class Sender {
             Tag(push.tag).map { DeviceRef(work: $0.ref, device: Int($0.index)) }
         }
     }
+}
+
+/// A push between making and sending.
+private struct MadePush {
+    let device: DeviceRef
+    let client: AppContext.Client
+    let push: Push
 }
 
 /// APNs' result for one push.
