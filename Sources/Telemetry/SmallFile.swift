@@ -50,10 +50,10 @@ public enum SmallFile {
     ) -> Result<Value, SecretFault> {
         // A pipe without a writer would hold up `open` itself.
         let fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard fd >= 0 else { return .failure(SecretFault(why: reason())) }
+        guard fd >= 0 else { return .failure(SecretFault(why: reason(path))) }
         defer { close(fd) }
         var facts = stat()
-        guard fstat(fd, &facts) == 0 else { return .failure(SecretFault(why: reason())) }
+        guard fstat(fd, &facts) == 0 else { return .failure(SecretFault(why: reason(path))) }
         guard facts.st_mode & S_IFMT == S_IFREG else {
             return .failure(
                 SecretFault(why: facts.st_mode & S_IFMT == S_IFDIR ? "Is a directory" : "is not a regular file"))
@@ -68,14 +68,20 @@ public enum SmallFile {
             let rest = UnsafeMutableRawBufferPointer(rebasing: block[filled...])
             let count = Glibc.read(fd, rest.baseAddress, rest.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return .failure(SecretFault(why: reason())) }
+            guard count >= 0 else { return .failure(SecretFault(why: reason(path))) }
             if count == 0 { return body(UnsafeRawBufferPointer(rebasing: block[..<filled])) }
             filled += count
         }
         return .failure(SecretFault(why: "longer than \(limit) bytes"))
     }
 
-    private static func reason() -> String {
-        strerror(errno).map { String(cString: $0) } ?? "cannot be read"
+    /// The system's reason, and what it depends on: the user, or the folder where a relative path begins.
+    private static func reason(_ path: String) -> String {
+        let code = errno
+        let text = strerror(code).map { String(cString: $0) } ?? "cannot be read"
+        if code == EACCES { return "\(text): the user with uid \(geteuid()) must be able to read it" }
+        guard code == ENOENT, !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return text }
+        defer { free(folder) }
+        return "\(text) in \(String(cString: folder))"
     }
 }

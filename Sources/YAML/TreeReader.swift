@@ -129,7 +129,9 @@ struct TreeReader: ~Copyable {
     }
 
     private func parserFault() -> YAMLFault {
-        let text = parser.pointee.problem.map { String(cString: $0) } ?? "broken YAML"
+        var text = parser.pointee.problem.map { String(cString: $0) } ?? "broken YAML"
+        if text.hasPrefix("did not find expected") { text += " (is a line indented too much or too little?)" }
+        if text.hasPrefix("found character that cannot start") { text += " (indent with blanks, not with tabs)" }
         // Encoding faults have no line, only a position.
         let place = parser.pointee.error == YAML_READER_ERROR ? parser.pointee.mark : parser.pointee.problem_mark
         return fault(text, place)

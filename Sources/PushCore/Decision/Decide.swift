@@ -120,7 +120,7 @@ private func denyForMute(
     let reason: Reason? = windowDecides || passes ? nil : .convMuted
     trace.record(
         .mute,
-        input: "level \(chain.level.rawValue) by \(chain.link.rawValue), mention \(mention.text), forced \(isForced)",
+        input: "\(MuteChain.text(chain.level, by: chain.link)), mention \(mention.text), forced \(isForced)",
         outcome: windowDecides ? "the DND window decides" : reason?.rawValue ?? "let through")
     return reason
 }
@@ -150,7 +150,7 @@ private func counts(
     let counted = wanted && isHeard && !isOpen
     trace.record(
         .badge,
-        input: "wanted \(wanted), neither vetoed nor muted \(isHeard), open on a phone or tablet \(isOpen)",
+        input: "wanted \(wanted), vetoed or muted \(!isHeard), open on a phone or tablet \(isOpen)",
         outcome: counted ? "counted unless read or revoked" : "not counted")
     return counted
 }

@@ -80,7 +80,7 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
             step(
                 .mute, contains(.muted) ? .convMuted : nil,
                 contains(.windowDecides) ? "the DND window decides" : "let through",
-                "level \(level.rawValue) by \(link.rawValue), mention \(mention)\(forced)"))
+                "\(MuteChain.text(level, by: link)), mention \(mention)\(forced)"))
         steps.append(
             step(
                 .dnd, contains(.heldByQuiet) ? .dnd : nil,
@@ -89,7 +89,10 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
         let why =
             contains(.conversationOpen)
             ? "the conversation is open on a phone or tablet" : contains(.countable) ? "" : "not to be counted"
-        steps.append(step(.badge, nil, contains(.counted) ? "counted" : "not counted", why))
+        // The claim counts no message that was read or revoked before it.
+        let isCounted = contains(.counted) && readReason == nil
+        let whyNot = readReason.map { $0 == .revoked ? "revoked before" : "read before" } ?? why
+        steps.append(step(.badge, nil, isCounted ? "counted" : "not counted", whyNot))
         return steps
     }
 }

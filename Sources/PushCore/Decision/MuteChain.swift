@@ -5,6 +5,11 @@ public struct MuteChain: Sendable, Equatable {
     public var level: MuteLevel
     public var link: Link
 
+    /// The level and the link that set it, in words.
+    static func text(_ level: MuteLevel, by link: Link) -> String {
+        link == .none ? "no mute set" : "level \(level.rawValue) by \(link.rawValue)"
+    }
+
     public enum Link: String, Sendable {
         case user, group, app
         /// No link is set: everything is allowed.

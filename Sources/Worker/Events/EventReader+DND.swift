@@ -100,8 +100,12 @@ extension EventReader {
         if case .sameEnds = fault {
             return BadRecord(.outOfRange, "start and end must differ", at: path, byte: byte ?? 0)
         }
-        return BadRecord(
-            .missing, "DND needs a window, and neither the record nor the stored settings name it", at: path,
-            byte: byte ?? 0)
+        return BadRecord(.missing, BadRecord.missingWindow.why, at: path, byte: byte ?? 0)
     }
+}
+
+extension BadRecord {
+    /// DND is on, without a window in the record and in the stored settings.
+    public static let missingWindow = BadRecord(
+        .missing, "DND needs a window, and neither the record nor the stored settings name it", at: "$.dnd")
 }

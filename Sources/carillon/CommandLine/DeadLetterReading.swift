@@ -95,10 +95,15 @@ struct DeadLetterReading {
         let headers = record.recordingHeaders
         let note = DeadLetterNote(headers)
         let value = record.value.map { Array($0) }
+        var judgement = judge(value, of: note.topic)
+        // The stored settings decide about this rule, and this command does not know them: the worker's word stands.
+        if case .accepted = judgement, note.cause.isSame(as: BadRecord.missingWindow.why) {
+            judgement = .bad(.missingWindow)
+        }
         return DeadLetterItem(
             partition: record.partition.partition, offset: record.offset, atMs: record.timestampMs, note: note,
             app: app(value), key: record.key.map { Array($0) }, value: value, headers: headers,
-            judgement: judge(value, of: note.topic))
+            judgement: judgement)
     }
 
     private func app(_ value: [UInt8]?) -> String? {

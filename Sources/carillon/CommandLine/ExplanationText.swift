@@ -10,7 +10,7 @@ enum ExplanationText {
 
     /// Verdicts first, each with its indented steps. Steps that all devices of a user share appear once.
     static func people(_ report: RecordExplanation, place: String, membersMax: Int) -> TerminalText {
-        var text = Style.bold("\(place): \(report.title ?? "no event")") + "\n"
+        var text = Style.bold("\(place): \(report.title ?? "bad record")") + "\n"
         var told: [Explanation.Step] = []
         var uid: String?
         for explanation in report.explanations {

@@ -154,17 +154,17 @@ struct SimulateCommand: Command {
             isOpen
             ? "# no provider token is asked for\n"
             : """
-              credentials:
-                key_file: \(credentials.keyFile)
-                key_id: \(DemoCredentials.keyID)
-                team_id: \(DemoCredentials.teamID)
+                credentials:
+                  key_file: \(credentials.keyFile)
+                  key_id: \(DemoCredentials.keyID)
+                  team_id: \(DemoCredentials.teamID)
 
             """
         return """
             \(Style.bold("listening on \(host):\(port)"))
             \(Style.dim("# into the app's entry of the configuration:"))
-              endpoint: \(endpoint(port))
-              ca_file: \(credentials.authorityFile)
+                endpoint: \(endpoint(port))
+                ca_file: \(credentials.authorityFile)
             \(credentialLine)\(isTemporary ? Style.dim("# that folder is removed at the end; --credentials DIR keeps one\n") : "" as TerminalText)
             """
     }

@@ -95,6 +95,13 @@ struct DLQTests {
         #expect(none.code == 1 && none.errors.contains("contains none of them"))
         let late = try await Self.run(world, "list", "--json", "--from", "time:\(filledMs - 45_000)")
         #expect(late.lines.count == 2, "\(late.output)")
+        // Only the stored settings could make it right.
+        let dnd = Line.state("settings", "d1", #""dnd":{"on":true,"start":"22:00"}"#).text
+        let windowless = Letter(
+            value: dnd, error: BadRecord.missingWindow.header, topic: "im.user-state", atMs: filledMs)
+        try Self.write([windowless], to: world)
+        let stored = try await Self.run(world, "list", "--json", "--from", "time:\(filledMs - 1)")
+        #expect(stored.output.contains(#""accepted_today":0"#), "\(stored.output)")
         await world.close()
     }
 

@@ -33,7 +33,9 @@ struct ConfigurationProblemTests {
     }
 
     static let whole: [Row] = [
-        Row(yaml: "a: [", problem: "f:2: did not find expected node content"),
+        Row(
+            yaml: "a: [",
+            problem: "f:2: did not find expected node content (is a line indented too much or too little?)"),
         Row(yaml: "- a", problem: "f:1: the file must be a mapping of keys to values"),
         Row(yaml: "", problem: "f:1: kafka is missing; it needs brokers at least"),
         Row(yaml: "kafka: {}", problem: "f:1: kafka.brokers is missing"),
