@@ -91,6 +91,17 @@ import Testing
         #expect(Self.notes(Self.attempts(0, 30)).first?.alert == "CarillonNothingAccepted")
     }
 
+    /// Pushes that only wait behind others, or for a limit of the app, are no cause.
+    @Test func aNoteNamesWhatAPNsAnsweredAndItsRunbook() throws {
+        let text = """
+            \(Self.attempts(900, 100))
+            carillon_decisions_total{app="im",verdict="parked",reason="behind"} 5000
+            carillon_decisions_total{app="im",verdict="parked",reason="retry_after"} 90
+            """
+        let note = try #require(Self.notes(text).first)
+        #expect(note.text.hasSuffix("most by retry_after") && note.alert == "CarillonNothingAccepted")
+    }
+
     /// docs/operations.md has each condition in its words.
     @Test func theDocumentationHasEveryCondition() throws {
         let top = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/operations.md")

@@ -71,16 +71,15 @@ public struct HealthLook {
         var notes: [HealthNote] = []
         let failed = sum.all - sum.accepted
         if sum.all >= HealthRule.answersMin, failed / sum.all > HealthRule.notAcceptedMax {
-            let reasons = growth(FleetMetrics.decisions, by: ["app", "verdict", "reason"]).filter {
-                $0.labels[0] == app && ["rejected", "parked"].contains($0.labels[1])
-            }
-            let most = reasons.max { $0.count < $1.count }.map { ", most by \($0.labels[2])" } ?? ""
+            let reason = mostFrequentRefusal(of: app)
+            let most = reason.map { ", most by \($0)" } ?? ""
+            let isTotal = sum.accepted == 0 || reason.map(Self.waitsForAPNs.contains) ?? false
             let share = sum.accepted == 0 ? "none" : "only \(FigureText.percent(sum.accepted / sum.all))"
             notes.append(
                 HealthNote(
                     subject, .notAccepted,
                     "APNs accepted \(share) of \(FigureText.number(sum.all)) pushes \(inTime)\(most)",
-                    alert: sum.accepted == 0 ? "CarillonNothingAccepted" : nil))
+                    alert: isTotal ? "CarillonNothingAccepted" : nil))
         }
         if sum.all >= HealthRule.unansweredMin, sum.unknown / sum.all > HealthRule.unansweredMax {
             notes.append(
@@ -90,6 +89,16 @@ public struct HealthLook {
                 ))
         }
         return notes
+    }
+
+    /// Reasons of parked pushes that APNs itself causes. The others only wait behind these, or for a limit of the app.
+    private static let waitsForAPNs: Set = ["credential", "unavailable", "retry_after"]
+
+    private func mostFrequentRefusal(of app: String) -> String? {
+        growth(FleetMetrics.decisions, by: ["app", "verdict", "reason"]).filter { labels, _ in
+            labels[0] == app
+                && (labels[1] == "rejected" || labels[1] == "parked" && Self.waitsForAPNs.contains(labels[2]))
+        }.max { $0.count < $1.count }?.labels[2]
     }
 
     /// They have no environment: an app's own one gets the note.

@@ -53,7 +53,7 @@ enum PageScript {
                 const fresh = page.getElementById(part.id);
                 if (fresh) renew(part, fresh);
               }
-              say("as of " + new Date().toLocaleTimeString());
+              say("as of " + new Date().toISOString().slice(11, 19) + " UTC");
             } catch (fault) {
               if (!isPaused) say("These numbers are old: the worker does not answer (" + fault.message + ").");
             }
@@ -70,7 +70,7 @@ enum PageScript {
             pause.setAttribute("aria-pressed", String(isPaused));
             say(isPaused ? "paused" : "");
           });
-          say("as of " + new Date().toLocaleTimeString());
+          say("as of " + new Date().toISOString().slice(11, 19) + " UTC");
           setTimeout(turn, everyMs);
         })();
 

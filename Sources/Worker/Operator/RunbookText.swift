@@ -173,7 +173,8 @@ enum RunbookText {
         <code>kafka-acls</code> lines). <code>/readyz</code> names topics that the group has not assigned. The log's
         Kafka lines. If the group does not settle: CarillonRebalanceStorm.</li>
         <li><b>Do:</b> correct the problems that <code>check</code> names. Missing topics: the Job
-        <code>carillon-topics</code>, or by hand.</li>
+        <code>carillon-topics</code>, or by hand. If brokers answer, <code>check</code> is well and nothing is
+        assigned after a minute: restart this worker.</li>
         </ul>
         <h3 id="carillonrebalancestorm">CarillonRebalanceStorm</h3>
         <ul>
@@ -327,8 +328,9 @@ enum RunbookText {
         <li><b>Look:</b> <code>INFO memory</code> (full; <code>maxmemory-policy</code> must be
         <code>noeviction</code>), <code>INFO replication</code> (a replica, too few replicas), <code>INFO
         persistence</code> (a failed save stops writes). <code>/readyz</code> names it.</li>
-        <li><b>Do:</b> add memory, or restore the link to the master. Owed claims are in <code>carillon.parked</code>
-        and are written as soon as Redis accepts writes.</li>
+        <li><b>Do:</b> add memory; make the server a master again (<code>REPLICAOF NO ONE</code>), or correct
+        <code>redis.url</code>. Owed claims are in <code>carillon.parked</code> and are written as soon as Redis
+        accepts writes.</li>
         </ul>
         <h3 id="carillontokenloss">CarillonTokenLoss</h3>
         <ul>
@@ -338,7 +340,8 @@ enum RunbookText {
         persistence</code>, FLUSHALL (<code>MONITOR</code> is too late: ask the operators), eviction.</li>
         <li><b>Do:</b> restore the dump or promote the replica that has the keys: work continues when four fifths are
         back. If they are lost for good: <code>carillon tokens accept --config F</code>, and clients bind again when
-        they start.</li>
+        they start. After a FLUSHALL with an append-only file: <code>SHUTDOWN NOSAVE</code> before the file is
+        rewritten, remove the FLUSHALL at the end of <code>appendonlydir/*.incr.aof</code>, and start Redis.</li>
         </ul>
         <h3 id="carillonredisolderdata">CarillonRedisOlderData</h3>
         <ul>

@@ -27,7 +27,7 @@ extension StatusPage {
         switch snapshot.health {
         case .ok: "All is well."
         case .degraded: "It works, and needs attention."
-        case .down: "It cannot work."
+        case .down: "It does not work, or only in part."
         case .starting: "It starts: nothing is known yet."
         case .draining: "It ends: it reads nothing more, and finishes its work."
         }

@@ -60,7 +60,8 @@ struct TracePage {
         case .found(let report, let now)?:
             section(happened(report))
                 + PageFrame.section(
-                    "now", "A plain message, one to one, if it came now", isLive: false, isWide: true, wouldHappen(now))
+                    "now", "A plain message of a new conversation, if it came now", isLive: false, isWide: true,
+                    wouldHappen(now))
         }
     }
 

@@ -72,28 +72,42 @@ extension ProcessSnapshot {
 
     private static func redis(_ shards: [ShardStatus]) -> ProcessPart {
         var part = ProcessPart(.redis)
-        for shard in shards {
-            if shard.hasLostTokens {
-                part.add(
-                    .down,
-                    "shard \(shard.index): Redis lost its tokens, reading has stopped; to continue without them: "
-                        + "carillon tokens accept", alert: "CarillonTokenLoss")
-            }
-            if let time = shard.olderData {
-                part.add(
-                    shard.goesOnWithOlderData ? .degraded : .down,
-                    "shard \(shard.index): Redis has data of \(time), older than before: user state since then is being "
-                        + "applied again; to go on without it: carillon tokens accept", alert: "CarillonRedisOlderData")
-            }
-            if !shard.isRedisReady {
-                let why = shard.redisFault.map { ": \($0)" } ?? ""
-                part.add(.down, "shard \(shard.index): no connection to Redis\(why)", alert: "CarillonRedisDown")
-            } else if let why = shard.redisRefusal {
-                part.add(
-                    .down, "shard \(shard.index): Redis refuses writes: \(why)", alert: "CarillonRedisRefusesWrites")
-            }
+        // Usually all shards have the same problem: it is one.
+        var known: [ProcessPart.Problem] = []
+        for problem in shards.flatMap(redisProblems) where !known.contains(problem) { known.append(problem) }
+        for problem in known {
+            let those = shards.filter { redisProblems($0).contains(problem) }.map { String($0.index) }
+            let place = those.count == shards.count ? "" : "shard \(those.joined(separator: ", ")): "
+            part.add(problem.state, place + problem.text, alert: problem.alert)
         }
         return part
+    }
+
+    private static func redisProblems(_ shard: ShardStatus) -> [ProcessPart.Problem] {
+        var problems: [ProcessPart.Problem] = []
+        func add(_ state: ProcessPart.State, _ text: String, _ alert: String) {
+            problems.append(ProcessPart.Problem(state: state, text: text, alert: alert))
+        }
+        if shard.hasLostTokens {
+            add(
+                .down,
+                "Redis lost its tokens, and reading has stopped: restore the keys, and it resumes by itself; only if they are "
+                    + "lost for good: carillon tokens accept", "CarillonTokenLoss")
+        }
+        if let time = shard.olderData {
+            add(
+                shard.goesOnWithOlderData ? .degraded : .down,
+                "Redis has data of \(time), older than before: user state since then is being applied again; to go on without "
+                    + "it: carillon tokens accept", "CarillonRedisOlderData")
+        }
+        if !shard.isRedisReady {
+            add(.down, "no connection to Redis" + (shard.redisFault.map { ": \($0)" } ?? ""), "CarillonRedisDown")
+        } else if let why = shard.redisRefusal {
+            add(
+                .down, "Redis refuses writes: \(why); pushes go without a badge, and user state waits",
+                "CarillonRedisRefusesWrites")
+        }
+        return problems
     }
 
     /// An app with a problem is `degraded`, because the others work. If no app can push anywhere, APNs itself is
@@ -113,7 +127,9 @@ extension ProcessSnapshot {
             let isWanted = clients.contains { $0.isWanted }
             let isDown = isAPNsAway && paused.isEmpty && isWanted
             for why in paused {
-                part.add(.degraded, "APNs refuses the credential: \(why)", alert: "CarillonAuthRejected")
+                part.add(
+                    .degraded, "APNs refuses the credential: \(why); the app's pushes wait",
+                    alert: "CarillonAuthRejected")
             }
             if let why = clients.lazy.compactMap(\.refusedCredential).first {
                 part.add(

@@ -17,7 +17,7 @@ struct TokensCommand: Command {
                      bound since. Tokens that their user unbound stay removed. Removed tokens are kept for seven days. --dry-run
                      changes nothing. Needs --app, --cause and --since.
             accept   accepts that Redis lost tokens or returned with older data: workers that stopped reading for it resume within
-                     seconds, and users without a token end as no_token.
+                     seconds, and users without a token end as no_token. It takes effect at once and takes no other option.
 
             causes: 410, BadDeviceToken, DeviceTokenNotForTopic (the reasons of carillon_tokens_invalidated_total;
             Unregistered and ExpiredToken are 410).
@@ -50,7 +50,12 @@ struct TokensCommand: Command {
         path = arguments.string("config") ?? ""
         isDryRun = arguments.has("dry-run")
         isJSON = arguments.has("json")
-        restoring = arguments.verb == "accept" ? nil : try Self.restoring(arguments)
+        guard arguments.verb == "accept" else { return restoring = try Self.restoring(arguments) }
+        for option in ["dry-run", "app", "cause", "since"] where arguments.has(option) {
+            throw Arguments.UsageError(
+                message: "--\(option) is of `tokens restore`; `tokens accept` takes effect at once")
+        }
+        restoring = nil
     }
 
     private static func restoring(_ arguments: Arguments) throws(Arguments.UsageError) -> Restoring {

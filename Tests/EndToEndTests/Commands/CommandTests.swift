@@ -39,6 +39,7 @@ struct CommandTests {
         ["tokens", "restore", "--config", "c", "--app", "im", "--cause", "410", "--since", "2026-02-29"],
         ["tokens", "restore", "--config", "c", "--app", "im", "--cause", "bad", "--since", "2026-02-28"],
         ["tokens", "restore", "--config", "c", "--cause", "410", "--since", "2026-02-28"],
+        ["tokens", "accept", "--config", "c", "--dry-run"],
         ["dlq", "show", "--config", "c", "--at", "0"], ["dlq", "list", "--config", "c", "--yes"],
         ["dlq", "redrive", "--config", "c", "--yes", "--dry-run"],
     ])

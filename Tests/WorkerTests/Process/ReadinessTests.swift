@@ -150,7 +150,7 @@ import Testing
 
     @Test func oneAppsTroubleIsDegradedAndTheProcessStaysReady() {
         let ways: [((inout ShardStatus.Client) -> Void, String)] = [
-            (Self.refused, "APNs refuses the credential: InvalidProviderToken"),
+            (Self.refused, "APNs refuses the credential: InvalidProviderToken; the app's pushes wait"),
             (Self.unavailable, "APNs reports that it is unavailable"), (Self.unconnected, "no connection to APNs"),
         ]
         for (change, why) in ways {
