@@ -175,10 +175,11 @@ build: packages ## a debug build
 release: packages ## the shipped binary
 	swift build $(RELEASE) --product carillon
 
-lint: ## the formatter's remarks, none allowed, and the check of plain words in code and docs
+lint: ## the formatter's remarks, none allowed, and the checks of plain words and of licence lines
 	swift format lint --strict --recursive Package.swift Sources Tests Examples
 	@command -v python3 >/dev/null || deploy/install-packages python3
 	python3 deploy/plain_words.py
+	@! git ls-files '*.swift' '*.py' '*.c' '*.h' | xargs grep -L SPDX-License-Identifier | sed 's/$$/: no SPDX line/' | grep .
 
 clean:
 	rm -rf .build

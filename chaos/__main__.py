@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m chaos`: plays seeds and judges them."""
 
 from __future__ import annotations

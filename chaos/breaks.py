@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workers broken on purpose (`CARILLON_TEST_BREAK`), and what the checker must say of each.
 
 The switches are the worker's, in debug builds only; docs/chaos.md tells what each of them does.

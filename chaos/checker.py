@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judges a run by its evidence alone. Shares no code with the worker."""
 
 from __future__ import annotations

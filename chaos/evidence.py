@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run leaves behind: plain records of what was produced, pushed, recorded and committed.
 
 The checker reads nothing else. A run's evidence is kept as a folder of NDJSON files, so that it can be judged again.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The evidence, joined: what each event asks for, whose each token was, when each record was settled."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workers of a run: started, watched, ended."""
 
 from __future__ import annotations

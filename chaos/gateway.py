@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The long connections: leases and presence in Redis, and the acks of what is delivered."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka as the harness uses it: writing the traffic, reading what came of it, watching what is committed."""
 
 from __future__ import annotations

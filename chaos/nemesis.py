@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Performs a schedule on a world."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain consumers beside the workers, restarted at the same moments: what a rollout costs by the broker alone.
 
 They read the same topics in a group of their own, with the workers' settings of the group, and do nothing with a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the servers of a replicated Redis tell of their copies, and what a failover may have lost.
 
 Redis copies to replicas after it has answered. A replica that takes over tells up to which offset it had its master's

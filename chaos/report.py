@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A verdict as people and programs read it."""
 
 from __future__ import annotations

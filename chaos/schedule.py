@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done to the system, and when: a list of actions drawn from the seed and the kind of fault.
 
 Times are seconds since the traffic began. An action on APNs that lasts is a rule of the simulator's scenario.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The processes of a run: redis-server, broker, APNs simulator, workers. All listen on free ports of 127.0.0.1."""
 
 from __future__ import annotations

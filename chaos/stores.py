@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Redis of a run: one server, a Cluster of six, or servers that Sentinels watch.
 
 All of them know the orders `redis-…`, which fall on every server at once; a Cluster and Sentinels have more of them.

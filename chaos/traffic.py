@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What users do: a list of records and their times, drawn from the seed.
 
 Everything here is a plain value, so that a run can be told apart from its traffic and played again.

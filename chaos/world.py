@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run: servers, workers and traffic; then quiet; then what is left behind."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that comments, string literals and pages keep to plain technical English.
 
 plain_words.py         fails if a module of Sources or a page has too many hits, and lists the hits there

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates docs/configuration.md from the annotated Config/carillon.yaml: `python -m docs.configuration_page`."""
 
 from __future__ import annotations

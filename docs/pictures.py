@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws docs/pictures: the operator's page in a browser, and `carillon top` as a terminal shows it (`make pictures`)."""
 
 from __future__ import annotations

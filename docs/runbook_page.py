@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates the worker's page of runbooks from docs/runbooks.md: `python -m docs.runbook_page`."""
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 TOP = Path(__file__).parents[1]
 SOURCE, PAGE = TOP / "docs/runbooks.md", TOP / "Sources/Worker/Operator/RunbookText.swift"
 HEAD = """\
+// SPDX-License-Identifier: Apache-2.0
 /// `python -m docs.runbook_page` generates this file from docs/runbooks.md: the runbook of each alert as HTML.
 enum RunbookText {
     static let html: Markup = #\"\"\"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The other side of the long connection, as Carillon sees it: lease and presence in Redis, deliveries and acks in Kafka.
 
 The connections are made up: each `--user uid:device` is always connected and accepts every message. README.md in this folder

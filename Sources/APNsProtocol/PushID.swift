@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// The `apns-id` of one push, which is also the `pid` of its payload: a UUID as sixteen bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// `apns-push-type`, with its topic suffix and payload limit.
 ///
 /// Sources: "Sending notification requests to APNs", "Generating a remote notification".

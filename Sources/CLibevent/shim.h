@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* First, so that Glibc's own module and this one agree on fd_set. */
 #include <sys/select.h>
 #include <event2/event.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 #include <sys/eventfd.h>

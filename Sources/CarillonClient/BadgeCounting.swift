@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Who counts the number on the icon: the app's `badge` in Carillon's configuration.
 public enum BadgeCounting: Sendable {
     /// `server`, `sender`: the payload has the number.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A push of Carillon as an app or its service extension gets it. Needs no Apple framework.
 ///
 /// It reads the payload of every profile (docs/contract/payloads.md).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A report of the app to its backend, which writes it to `im.user-state` with the user's id as key
 /// (docs/contract/user-state.md).
 public struct ClientReport: Sendable, Equatable {

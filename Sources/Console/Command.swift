@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One command of the command line: a type in a file of its own.
 public protocol Command {
     static var spec: CommandSpec { get }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A command's options and texts. Its help and the check of arguments derive from them.
 public struct CommandSpec: Sendable {
     public var name: String

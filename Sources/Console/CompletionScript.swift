@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Completion of commands, verbs, options and files, generated from the commands' specifications.
 public enum CompletionScript {
     /// The kinds of suggestions for an option's value.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Waits for the first of several reasons to end.
 public final class Ending: Sendable {
     private let stream: AsyncStream<ExitCode>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Manual pages (man(7)), generated from the commands' specifications.
 public enum ManualPage {
     /// `carillon.1`: all commands in order.

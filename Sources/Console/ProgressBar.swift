@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// The progress of a long command on standard error: a redrawn bar, only on a terminal.

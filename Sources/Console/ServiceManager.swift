@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Reports the service's state to systemd (sd_notify(3)): one datagram per message, to the socket that systemd named.

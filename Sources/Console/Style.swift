@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Colours for people, only if standard output is a terminal and NO_COLOR is not set (no-color.org).

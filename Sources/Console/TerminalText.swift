@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Telemetry
 
 /// Text for people: the program's own words, and interpolated values, which are escaped. So no text from outside

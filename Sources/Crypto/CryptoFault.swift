@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a key, a certificate or a signature could not be created or read, for the operator.
 public struct CryptoFault: Error, Equatable, CustomStringConvertible {
     /// The kind of fault. Equality and decisions use it.

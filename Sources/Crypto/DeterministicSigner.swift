@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// ECDSA over P-256 with the nonce of RFC 6979: the same key and message always give the same signature.

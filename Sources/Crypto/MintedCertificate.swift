@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// A certificate authority and one server certificate, created in memory for the simulator, the demo and tests.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// The shared parts of the key types: curve check, key generation and the two encodings of a signature.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// A P-256 private key: Apple's `.p8` provider key, or one created for a test.

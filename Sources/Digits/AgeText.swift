@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Durations for people, with two digits and a unit.
 public enum AgeText {
     /// `850 ms`, `12 s`, `4 min`, `3 h`, `9 d`. A negative duration is `0 ms`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Decimal numbers in text protocols, read and written in place without a String.
 public enum Decimal {
     /// How many digits the number has.

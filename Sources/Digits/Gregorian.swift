@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Dates of the proleptic Gregorian calendar as days since 1970-01-01.
 ///
 /// Years begin in March, so that the leap day is the last day. Eras of 400 years all have the same length. For years

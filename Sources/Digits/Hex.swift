@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Lower-case hexadecimal text of bytes and numbers. Reads either case.
 public enum Hex {
     /// Two lower-case digits per byte.

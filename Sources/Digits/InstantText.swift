@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A time as people write it: `2026-11-22T14:05:00Z`, with an offset or a date alone (UTC), or Unix milliseconds.
 public enum InstantText {
     /// Unix ms; nil if the text is not a time.

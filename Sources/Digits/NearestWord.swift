@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Suggests the known word that the user probably meant.
 public enum NearestWord {
     /// The nearest of `words`, if it is near enough: up to three letters different, fewer in a short word.

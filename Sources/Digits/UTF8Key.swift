@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Glibc
 
 /// A text as a key by its bytes. Two keys are equal if their bytes are, as in Redis and for the contract's identifiers

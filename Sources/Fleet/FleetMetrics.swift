@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Names of the metrics that `carillon top` and the operator's page read. A metric that a worker lacks is left out of
 /// the view.
 public enum FleetMetrics {

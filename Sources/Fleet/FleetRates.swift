@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The growth of counters, over all workers that answered twice and did not restart in between.
 struct FleetRates {
     private struct Pair {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The state at one moment: sums and rates over all workers that answer.
 ///
 /// Rates cover the time since the previous look. They are nil without one: at the first look, and after a worker's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// A page of Prometheus text (exposition format 0.0.4): the series with the requested names.

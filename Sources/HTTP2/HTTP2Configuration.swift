@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The end of the connection that a session implements.
 public enum HTTP2Role: Sendable {
     case client

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A stream in its owner's view.
 public struct HTTP2Stream: Equatable, Sendable {
     /// The stream id.

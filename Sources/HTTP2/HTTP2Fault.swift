@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CNghttp2
 
 /// The reason why a session cannot continue, or why a frame could not be submitted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CNghttp2
 
 /// One HTTP/2 connection in memory: bytes in, events out, bytes out. It has no socket and no clock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Receives the events of a session.
 ///
 /// Called on the owner's thread, inside `receive`, `drainOutput` or `abandon`, but never inside nghttp2. So every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A received header list: a view that is valid only during the call.
 public struct HeaderFields: ~Copyable {
     /// The position of one field in the list's bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CNghttp2
 
 /// A header list for sending, kept between messages so that only differing values are written again.

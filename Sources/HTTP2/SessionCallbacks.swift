@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CNghttp2
 
 /// nghttp2's callbacks. Each finds the recorder, records a fact and returns. None calls nghttp2's send or receive

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CNghttp2
 
 /// The facts that nghttp2's callbacks record. They are handled only after nghttp2 has returned.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The open streams of a session in reused slots, so that opening a stream allocates nothing.
 struct StreamTable {
     /// One open stream.

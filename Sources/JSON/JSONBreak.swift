@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Finds the byte at which a text stops being the beginning of any JSON document (RFC 8259).
 ///
 /// simdjson reports a fault without its place. This scan runs only after a refusal, once over the bytes and without

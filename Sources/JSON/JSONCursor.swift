@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One value of the document that a ``JSONParser`` is reading: two words, cheap to copy, valid only inside `parse`.
 ///
 /// Reading a value as another kind gives nil, never a conversion: `1.0` is not an integer.

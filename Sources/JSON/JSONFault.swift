@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why bytes are not the expected JSON.
 public struct JSONFault: Error, Equatable, Sendable, CustomStringConvertible {
     public enum Code: Sendable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The keys to look for in one kind of object, found by hash instead of one comparison per key.
 ///
 /// The cases are numbered from 0 without gaps.

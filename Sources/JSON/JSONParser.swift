@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CSimdjson
 
 /// Reads JSON documents one after another with reused buffers: one per thread.

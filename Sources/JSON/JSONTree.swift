@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// A JSON document as an independent value, for reading that need not be fast: scenarios, ledgers, tests.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// Writes JSON text directly as bytes: commas, escapes and numbers, without intermediate strings.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// A number of the owner's that goes along with each commit, in front of its settled offsets: `carillon-note:<number>:<rest>`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Each partition's committed offset and metadata as known to this member, and whether a commit is open. So a commit
 /// carries only changes, and commits do not accumulate while the broker is away.
 struct CommitTable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The calls of a `KafkaConsumer` to the Kafka client below it: librdkafka's (`NativeGroupClient`), or one of a model of a
 /// cluster in tests.
 ///

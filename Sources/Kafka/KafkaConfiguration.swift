@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The settings of a Kafka client: a few of our own, and librdkafka's options passed through.
 ///
 /// The defaults are the worker's: bounded prefetch, checked CRCs, keepalive, no topic creation. `options` overrides the

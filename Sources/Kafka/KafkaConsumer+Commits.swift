@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commits settled offsets. librdkafka's own committer is off: in 2.0 it has no metadata, and its commit at an
 /// unassignment would replace ours without metadata.
 extension KafkaConsumer {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The group's lag in the assigned partitions.
 extension KafkaConsumer {
     /// Asks the brokers for the ends of all assigned partitions at intervals, without blocking, paused or not. Called

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension KafkaConsumer {
     /// Stops fetching. Prefetched records are dropped and fetched again later, so do not switch often.
     ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension KafkaConsumer {
     /// Releases the deferred partitions after committing settled offsets. Harmless if nothing is pending.
     ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A group consumer owned by one thread. It never blocks, and calls its delegate only inside `poll`.
 ///
 /// Watch `wakeFD` for readability and then call `poll(max:)` on one thread. Not Sendable on purpose. The owner must call

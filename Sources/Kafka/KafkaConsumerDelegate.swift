@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Receives the events of a consumer. Every call comes synchronously inside `poll`, on the polling thread.
 ///
 /// Every method may call the consumer, except `poll` and `close`.

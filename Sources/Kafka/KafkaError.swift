@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 
 /// One condition as librdkafka names it: a broker's answer or the client's own finding.

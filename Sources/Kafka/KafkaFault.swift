@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a Kafka client could not be created or a control-plane call failed. Each case names the place and the
 /// cure.
 public enum KafkaFault: Error, Equatable, Sendable, CustomStringConvertible {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 
 /// A group's settled offsets and the ends of some topics, from the brokers, without joining the group.

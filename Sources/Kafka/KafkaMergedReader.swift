@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 
 /// Reads several topics from one point to another in the order of their records' times (``TimeMerge``), without a

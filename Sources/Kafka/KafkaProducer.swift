@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Telemetry
 
 /// Writes records without blocking. Each accepted record gets exactly one delivery report.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 
 /// Reads records written to a topic from now on, without a group and without blocking.

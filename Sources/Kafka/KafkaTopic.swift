@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 
 /// A producer's handle of one topic. Keep it, so that producing needs no lookup.

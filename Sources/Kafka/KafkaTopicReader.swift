@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 
 /// Reads one topic from a point to its present end, without a group: it commits nothing and disturbs nobody.

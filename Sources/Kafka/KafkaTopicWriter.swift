@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Writes to one topic from a command: waits while the queue is full, and counts failures.
 ///
 /// For generators. Blocks its thread, so never on a loop. Not Sendable.

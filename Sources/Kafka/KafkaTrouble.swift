@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 
 /// A client's problem on its way to a broker, in librdkafka's words.

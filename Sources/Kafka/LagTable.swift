@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The group's lag in each assigned partition: end minus committed position, in records and since when.
 ///
 /// Pure. A partition's end comes from queries to the brokers, not from fetches, so it is updated while the partition is

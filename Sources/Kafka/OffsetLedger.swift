@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Tracks unsettled records, and up to which offset each partition is settled without a gap.
 ///
 /// Pure: no clock, no Kafka. `receive` each record, `settle` its slot when all of its consequences are done (in any

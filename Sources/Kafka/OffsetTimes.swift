@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// When the records of one partition were written, by offset: converts a lag in records to seconds.
 ///
 /// Pure. A mark (offset, ms) means that records at or beyond the offset were written at that moment or later: the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The unsettled range of one partition: a ring from the oldest unsettled record to the newest received one.
 ///
 /// Grows by doubling and never shrinks within one assignment, so a record costs no allocation of its own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An assignment while the start offsets of its partitions are unknown.
 struct PendingAssignment {
     var partitions: [TopicPartition]

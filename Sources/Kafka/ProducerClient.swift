@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The calls of a `KafkaProducer` to the Kafka client below it: librdkafka's (`NativeProducerClient`), or one of a model of a
 /// cluster in tests. `KafkaProducer` has the rules of each call.
 package protocol ProducerClient: AnyObject, Sendable {

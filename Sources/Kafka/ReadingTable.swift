@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reading position in each assigned partition, from delivered records and the broker's answers.
 ///
 /// Topic → partition → reading, so that a record costs two index steps.

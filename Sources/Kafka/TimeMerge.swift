@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Selects the partition with the next record, so that records come in the order of their times.
 ///
 /// Each partition keeps its own order. If every partition has a record or has ended, the oldest is next. A partition

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A partition of one of the client's topics; the topic is an index into the client's list.
 ///
 /// An index instead of a name keeps the hot path free of strings.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import PushCore
 
 /// The payloads of one event. Each variant is encoded at most once, however many receivers share it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The words of the push itself that profile `nim` takes out of the custom keys, where the push does not say them: `sound`,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import PushCore
 
 /// The rules that all payloads of one event follow: its profile, and those of its app.

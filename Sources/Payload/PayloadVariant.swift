@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import PushCore
 
 /// The receiver's properties that change the bytes of a payload, except badge, pid and receiver id.

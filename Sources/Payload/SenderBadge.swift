@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The number that the sender of a message gives to an app that counts nothing (`badge: sender`, Getui).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A blocking HTTP/1.1 request to 127.0.0.1, for the operator's pages.
 public enum HTTPClient {
     /// The server's answer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// CPU time of the whole machine, to see how much other processes used during a measurement.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Values from a page of Prometheus text.
 public struct MetricsText: Sendable {
     private let lines: [Substring]

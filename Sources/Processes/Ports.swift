@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Blocking sockets of 127.0.0.1, for the test's side of a conversation.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A Redis Cluster of three masters with a third of the slots each, and a replica of each; all on 127.0.0.1.
 ///
 /// It serves all slots when the initialiser returns, and ends with the last reference.

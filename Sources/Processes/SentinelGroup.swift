@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A redis-server with a replica, and three Sentinels that watch them; all on 127.0.0.1.
 ///
 /// All know each other when the initialiser returns. It ends with the last reference.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The newest elements, in no order. Beyond the capacity, each new element replaces the oldest.
 public struct NewestRing<Element> {
     public private(set) var elements: [Element] = []

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A FIFO queue of bytes in one growing block.
 struct ByteQueue: ~Copyable {
     private var bytes: [UInt8] = []

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Telemetry
 
 /// The expected role of a link's server. A server with another role is refused by name.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One connection's commands without a reply yet, oldest first.
 ///
 /// Pure: no clock and no socket. RESP2 pairs replies with commands only by order, so one lost or extra reply would give

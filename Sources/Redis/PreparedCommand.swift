@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A command built in advance: its inputs may be released, and sending it is one copy of bytes.
 public struct PreparedCommand: Sendable {
     private let encoded: [UInt8]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Receives the result of each command, on the loop's thread and never inside one of its own calls to `command`.
 ///
 /// Every tag that `command` or `evaluate` accepted is reported exactly once, by `didReply` or by `didFail`. The methods

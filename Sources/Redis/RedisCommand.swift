@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// Builds one command in wire form, in storage that the next command reuses.

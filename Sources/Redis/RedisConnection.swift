@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import EventLoop
 
 /// One connection from greeting to end. A lost connection is replaced, never revived.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a command has no reply.
 ///
 /// Equality is by code. `text` is for people and shortened. A server's error may quote arguments, so it must not go

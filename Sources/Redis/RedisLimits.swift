@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// All bounds of a Redis client.
 public struct RedisLimits: Sendable, Equatable {
     /// From command to reply. A connection that exceeds it is closed, because its replies could no longer be matched.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Telemetry
 
 /// A kind of command in `carillon_redis_command_seconds{op}`. Ask `RedisClient.operation` for it once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// A reply, or an element of one, for the duration of the delegate's call.

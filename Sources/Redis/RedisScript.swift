@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import COpenSSL
 
 /// A Lua script, identified in Redis by the digest of its text.

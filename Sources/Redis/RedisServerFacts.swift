@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import EventLoop
 
 /// Properties that a server reports at the greeting (INFO, CLUSTER INFO). Nil if it does not report them, for example

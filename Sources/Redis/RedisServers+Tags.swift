@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension RedisServers {
     /// For each server with keys, the lowest number that makes `<word><number>` a hash tag of a slot that it serves.
     ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The Redis of a worker or a command: one server, possibly named by Sentinels, or a cluster.
 ///
 /// The calls are those of `RedisClient`. The choice between the two costs one comparison per command.

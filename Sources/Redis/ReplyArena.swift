@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The tree of one reply, in two blocks that later replies reuse.
 ///
 /// hiredis' own builder allocates two heap blocks per element; a presence hash of eight fields would take 34. Nodes are

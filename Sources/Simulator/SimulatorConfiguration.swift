@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Crypto
 
 /// Address, known apps and keys, and connection properties of a simulator.

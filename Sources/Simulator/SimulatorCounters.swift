@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Counters of a simulator since its start.
 public struct SimulatorCounters: Sendable, Equatable {
     /// Connections accepted, and connections open now.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Rising bounds in their own memory. Several values per push are sorted into them; two arrays would be retained and
 /// released each time.
 struct BoundTable: ~Copyable, @unchecked Sendable {

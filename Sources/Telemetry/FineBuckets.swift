@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Log-linear buckets: each octave is divided into 2^precisionBits equal parts.
 ///
 /// The relative error of a reported value is at most 2^-precisionBits (0.8 % at 7 bits), whatever its size. Finding the

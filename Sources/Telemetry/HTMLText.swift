@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Outside text on a page for people.
 public enum HTMLText {
     /// The text for elements and quoted attributes. Unprintable characters (`Unprintable`) become their numbers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Writes JSON strings that can neither break out of a log line nor control a terminal.
 enum JSONText {
     /// Appends `text` in quotes, at most `limit` bytes of it. Returns whether it was cut.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Glibc
 
 /// JSON lines for people and collectors: `{"at":…,"level":…,"msg":…,key:value…}`.

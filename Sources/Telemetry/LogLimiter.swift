@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Limits repeated log lines: one per cause and interval is written, the others are counted.
 ///
 /// Pure: no clock, no log. The keys are causes from a closed or bounded set, never text from outside. At most `keysMax`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A value of a log line. Never use a secret, a device token or a message's text.
 public enum LogValue: Sendable {
     case string(String)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The lexical rules of Prometheus' text format 0.0.4.
 enum MetricText {
     /// `[a-zA-Z_:][a-zA-Z0-9_:]*`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension MetricsRegistry {
     /// All series as Prometheus text 0.0.4, families and series in a stable order.
     ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// All metrics of the process: creates cells and writes them as Prometheus text.
 ///
 /// Any thread may ask for cells and scrape; both take a lock, so keep the cells and never ask on a hot path. Each call

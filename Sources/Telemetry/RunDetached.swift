@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Runs `body` once on a detached thread. Returns false if no thread can be created; nothing runs then.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Glibc
 
 /// Reads small files whole. Regular files only: a pipe or a device might never give its bytes.

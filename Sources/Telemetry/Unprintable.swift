@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Characters of outside text that must not reach people: they control a terminal, end a line, or reverse the text
 /// around them.
 ///

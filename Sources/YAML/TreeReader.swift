@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CYaml
 
 /// Builds the tree from libyaml's events, and owns the parser.

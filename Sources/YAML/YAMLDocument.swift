@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CYaml
 
 /// One YAML document as a tree, with its repairable problems.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One value of a YAML document with its position.
 public struct YAMLNode: Sendable {
     public var value: Value

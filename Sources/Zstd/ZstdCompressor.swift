@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CZstd
 
 /// Compresses bytes in pieces into one zstd frame (RFC 8878) with a checksum. For one thread only.

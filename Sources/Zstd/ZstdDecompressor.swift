@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CZstd
 
 /// Reads consecutive zstd frames in pieces. For one thread only.

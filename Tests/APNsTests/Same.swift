@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// Compares values taken from noncopyable or mutating things, which the macro's own capture cannot hold.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <lua.h>
 #include <lauxlib.h>
 #include <lualib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// A reader of outside bytes, driven by fuzzed ones: from the fuzzer without end, from the kept files in every test run.

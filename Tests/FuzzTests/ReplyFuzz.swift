@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import Redis
 
 /// Redis' bytes mean the same however the network cuts them, and every accessor stays inside them.

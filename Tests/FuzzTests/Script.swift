@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Fuzzed bytes read as decisions: past their end every one is zero, so that any input is a whole script.
 struct Script {
     private let bytes: UnsafeRawBufferPointer

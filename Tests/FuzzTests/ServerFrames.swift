@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a server may put on the wire, by the script's choice: sound frames, odd frames and noise (RFC 9113).
 struct ServerFrames {
     private static let statuses: [(code: Int, block: [UInt8])] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import HTTP2
 
 /// A session hears whatever a server says: every request ends once, in the order headers, body, end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import Worker
 
 /// A zone's file is read or refused; its offsets are those of the file, within a day and some, at any time there is. A

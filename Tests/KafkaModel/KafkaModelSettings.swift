@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How quick and how reliable the modelled cluster and its network are. All times in nanoseconds.
 package struct KafkaModelSettings {
     package var brokers = 1

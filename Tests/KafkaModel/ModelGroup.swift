@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// A group at its coordinator: members, generation, assignment and offsets.

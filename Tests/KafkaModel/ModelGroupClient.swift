@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package import Kafka
 
 /// The model's group consumer, with librdkafka's behaviour as `KafkaConsumer` sees it. Where its owner releases it without

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// A descriptor of the world's loop: readable or not.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// A client's membership of its group: joining, heartbeats, rebalances, leaving.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A partition by its topic's name.
 struct ModelPlace: Hashable, Comparable {
     let topic: String

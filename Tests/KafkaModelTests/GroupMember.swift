@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// A group member for tests over any client: notes what it hears, and commits through the real offset ledger.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Defects for `mutations.py`: each replaces some code of the product."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shows that the simulation can fail: builds it with defects, and prints the first seed that finds each.
 
     make simulation-mutations                    # all, up to 200 seeds each

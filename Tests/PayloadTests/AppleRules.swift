@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import JSON
 
 /// What Apple allows in a payload (apns.md 4.3, 4.5, 4.6: "Generating a remote notification", "Starting and updating Live

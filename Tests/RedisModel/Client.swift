@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The name of a connection of a `Server`.
 public struct ClientID: Hashable, Sendable, Comparable {
     public let number: Int

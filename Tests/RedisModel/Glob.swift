@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Patterns of KEYS, SCAN and key rules: `*`, `?`, `[a-z]`, `[^x]` and `\`.
 enum Glob {
     static func matches(_ pattern: Bytes, _ text: Bytes) -> Bool { matches(pattern[...], text[...]) }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// INFO: the properties that clients read, under the names of Redis.
 enum InfoText {
     static func text(_ server: Server, _ wanted: [String]) -> String {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One database: keys, their values and their ends of life. A value, so that a copy is a snapshot.
 struct Keyspace {
     private struct Entry {

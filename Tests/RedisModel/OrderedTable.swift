@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Keys and values in the order in which the keys were added.
 ///
 /// Each key has a number that rises with each addition, so a scan can continue behind a number whatever was removed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An error reply: its text without the leading `-`.
 struct RedisError: Error, Equatable {
     let text: String

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A command's reply before it is written as RESP2 or RESP3.
 indirect enum Reply: Equatable {
     case status(String)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Splits a client's bytes into commands. The bytes may come in any pieces.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a Sentinel knows: masters by name.
 struct SentinelView {
     var masters: [(name: String, host: String, port: UInt16)] = []

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The way of a command through the server's rules, in the order of Redis.
 extension Server {
     /// A command of a connection.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// One redis-server in memory, without sockets, clock and threads: bytes in, bytes out.

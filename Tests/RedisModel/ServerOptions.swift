@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a server is started with.
 public struct ServerOptions: Sendable {
     public var host: String

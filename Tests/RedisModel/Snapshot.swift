@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The data of a server at one time.
 public struct Snapshot {
     var databases: [Keyspace] = []

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Members by score, then by their bytes.
 struct SortedSet {
     struct Item: Equatable {

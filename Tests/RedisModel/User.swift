@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A user of a server: passwords, commands and keys that he may use.
 struct User {
     private struct KeyRule {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a key holds.
 enum Value {
     case string(Bytes)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Support
 
 /// Random commands with arguments that are often right and sometimes wrong.

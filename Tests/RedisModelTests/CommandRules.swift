@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import RedisModel
 
 /// The rules of each command, as redis-server tells them.

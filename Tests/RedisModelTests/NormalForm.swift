@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What is equal in two replies to one command. Redis leaves open: the order of a hash and a set, what is drawn by
 /// chance, and cursors. A time left differs by the time between the two servers. Redis counts keys whose time is over until
 /// it removes them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A reply of RESP2 as a tree.
 indirect enum ReplyTree: Equatable, CustomStringConvertible {
     /// A status, an error or a number: its whole line with the sign.

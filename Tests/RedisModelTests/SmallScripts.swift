@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Scripts of a line or two, each for a rule of scripts.
 enum SmallScripts {
     static let all = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import RedisModel
 
 /// A client of a model: inline commands in, the replies' text out.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Lets the thread sanitizer see librdkafka's threads and locks; preloaded by `make test-thread`, part of no product.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 package import KafkaModel
 package import SimulatedSystem

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// One connection of the network: two ends, and the bytes under way in each direction, in order.

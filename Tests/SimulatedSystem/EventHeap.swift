@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What is due at which virtual time. Events of one time run in an order that the seed decides.
 struct EventHeap {
     struct Event {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// The network of the world: names, listeners, and what is wrong on the way from a host to an address.

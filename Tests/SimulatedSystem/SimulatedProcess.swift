@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package import EventLoop
 
 /// A process of the world: its loops, its clocks, and what keeps it from running.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package import EventLoop
 
 /// A world of processes and a network in virtual time, on one thread. The seed decides every order that is left open.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The log of a run, in the words of the documents: one line per thing that happened, with the world's time.
 public final class Story {
     /// Nil: nothing is kept.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Simulation
 
 /// Prints results: as text, or as JSON with an object a line.

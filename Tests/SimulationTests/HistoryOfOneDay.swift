@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import Simulation
 
 /// A small history that keeps every rule, made by hand: the rows of `JudgeTests` break one rule each.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The Redis commands by which a gateway tells of a connection.
 package enum Gateway {
     package static func lease(_ gateway: String, epoch: Int = 1) -> String { "SET gw:{\(gateway)} \(epoch) EX 3600" }

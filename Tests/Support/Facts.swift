@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Telemetry
 
 /// Facts that code under test records from any thread and a test awaits, in place of sleeping and looking.

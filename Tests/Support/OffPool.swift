@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Runs blocking work on a thread of its own and waits without holding a thread of the shared pool.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import EventLoop
 
 /// A random number generator that a test can repeat from its printed seed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import EventLoop
 
 /// An actor on a running loop, so that a test can make and use the loop's objects in place.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a test on the stage speaks of.
 @_exported public import KafkaModel
 @_exported public import LocalServers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package import LocalServers
 import SimulatedSystem
 package import Simulator

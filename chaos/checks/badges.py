@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each user's number, computed anew from what was produced (contract section 5, "Badge").
 
 What the client reported last, less what of it was read or recalled after the report, never below nothing; and on top

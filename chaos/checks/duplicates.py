@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A push twice only where nobody can know what became of the first."""
 
 from __future__ import annotations

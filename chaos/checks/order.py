@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of a conversation, one push in flight per device, and how late things were."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing lost, nothing stuck, one verdict each, and every one of them true."""
 
 from __future__ import annotations

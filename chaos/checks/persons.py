@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing to the wrong person, and nothing at the wrong time."""
 
 from __future__ import annotations

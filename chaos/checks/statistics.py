@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers of `carillon stats` are those of the results, each outcome once."""
 
 from __future__ import annotations

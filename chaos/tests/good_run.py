@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small run in which all is well, made by hand; the falsifications break one thing of it each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The badge laws, by rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checker is silent about a good run, and of a falsified one it names what was falsified and nothing else."""
 
 from __future__ import annotations

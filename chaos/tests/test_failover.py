@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a failover of Redis may cost is allowed to whom it may have hit, and to nobody else."""
 
 from __future__ import annotations

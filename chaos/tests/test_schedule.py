@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schedules and traffic are drawn from the seed alone, and say what they mean."""
 
 from __future__ import annotations

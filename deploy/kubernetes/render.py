@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders our kustomizations as `kubectl kustomize` does, so that they can be checked where there is no kubectl.
 
 Knows what our files use and refuses the rest: resources, namespace, labels, images, strategic patches by path, and

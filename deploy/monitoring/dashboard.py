@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Grafana dashboard: rows of panels, from health at a glance down to the process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes every alert fire by its fault, and end after it: a real Prometheus scrapes a real worker.
 
     python -m deploy.monitoring.drill [--binary .build/debug/carillon] [--only NAME,…] [--record]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What workers export, and whether expressions fit to it.
 
 metrics.txt is written by the drill from a running worker with one Redis; metrics-cluster.txt has what a Redis Cluster adds

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes what is made from rules.py and dashboard.py.
 
     python -m deploy.monitoring.generate [--check] [--runbooks URL]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every recording rule and alert: the source of carillon.rules.yaml, of the PrometheusRule and of the drill's rules.
 
 Expressions use the worker's present metrics (metrics.txt), summed over workers, so they are valid for one and for many.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows and counts of the rules: as they are in use, and shortened for the drill that makes every alert fire."""
 
 from __future__ import annotations

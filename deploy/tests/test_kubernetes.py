@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manifests as they are rendered: each document against its schema, and what they must say together."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules and dashboard as they are generated: valid, of series that exist, and each alert fires and ends when it should."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One version everywhere, and a bill of materials that fits its standard."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check of plain words finds each habit where a reader meets it, and passes plain sentences."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Debian's Chromium without a window, for the tests and pictures of the operator's page."""
 
 from __future__ import annotations

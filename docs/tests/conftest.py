@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A worker with its broker, Redis and APNs simulator, for the tests of the external interfaces."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The schemas of docs/schemas as validators, and records that each break one rule."""
 
 from __future__ import annotations

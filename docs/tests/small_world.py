@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One worker with its servers, with methods to write records and to read the worker's output."""
 
 from __future__ import annotations

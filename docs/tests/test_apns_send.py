@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The example of the APNs client alone, against the simulator: it prints the outcome of each push."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/asyncapi.yaml is AsyncAPI 3; its references, topics and kinds are those of schemas and configuration."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/configuration.md is generated from the present Config/carillon.yaml and has every key."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gateway example with a worker: its deliveries are not pushed, and messages after its end are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worlds of `carillon generate` are valid by the schemas of input records."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worked examples of docs/migration.md: the records of a page section give the payloads that it shows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operator's page of a real worker under traffic, in a browser."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of docs: the contract has every field, and every link has a target."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands and options on the pages exist in the program."""
 
 from __future__ import annotations

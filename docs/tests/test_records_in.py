@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The schemas of input records and the worker refuse the same records."""
 
 from __future__ import annotations

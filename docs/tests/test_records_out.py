@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every record of a worker is valid by its schema, and some record has every field and word of the schemas."""
 
 from __future__ import annotations

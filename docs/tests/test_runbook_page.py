@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worker's page of runbooks is generated from the present docs/runbooks.md and has every alert."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The `reason` of an answer, in Apple's own words.
 ///
 /// Not an enum, because Apple adds reasons without notice. A reason in the rule table needs no allocation. An unknown

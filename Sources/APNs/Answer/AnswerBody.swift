@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The body of an error answer, `{"reason":"…","timestamp":n}`, parsed by a bounded scanner.
 ///
 /// The bytes come from the network: whatever they are, the result is a reason (perhaps none) and a time (perhaps none).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The consequences of an APNs answer for the push, its connection, the credential and the token.
 public struct AnswerRule: Sendable, Equatable {
     public let status: Int

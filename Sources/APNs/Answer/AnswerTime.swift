@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The `timestamp` of a 410: since when APNs knows that the token is gone.
 public enum AnswerTime: Sendable, Equatable {
     /// The answer has none.

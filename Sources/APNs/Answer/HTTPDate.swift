@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// A date of HTTP (RFC 9110 section 5.6.7) in any of its three forms:

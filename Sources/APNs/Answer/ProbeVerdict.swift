@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The meaning of APNs' answer to a push for a token that no device has.
 public enum ProbeVerdict: Sendable, Equatable {
     /// Only the device was wrong: credential, environment and topic are accepted.

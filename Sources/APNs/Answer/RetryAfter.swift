@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The header `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date.
 enum RetryAfter {
     /// - Parameters:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Requests about the broadcast channels of an app (iOS 18, Live Activities).
 ///
 /// Sources: "Sending channel management requests to APNs", "Sending broadcast push notification requests to APNs".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 // A push that waited is checked again by its owner before it is sent, and before each further attempt.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Receives the outcomes of pushes, on the loop's thread. Every method may call the client's `send`.
 public protocol APNsClientDelegate: AnyObject {
     /// A push that `send` accepted has ended. Called exactly once for each.

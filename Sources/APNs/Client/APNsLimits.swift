@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import EventLoop
 
 /// The bounds of a client. Every queue, wait and retry has one.

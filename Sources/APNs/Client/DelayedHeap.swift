@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The delayed slots of a `PushTable`, earliest first: a binary heap over their entries' `dueNanos`.
 ///
 /// Each entry knows its index in the heap, so that removal from the middle needs no search.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An ordered list of `PushTable` slots, linked through their entries: adding and removing allocates nothing.
 struct PushList {
     typealias Slot = PushTable.Slot

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// All pushes of one client, each in exactly one state: waiting (for a route, in a lane), delayed, being checked by its
 /// owner, or in flight.
 ///

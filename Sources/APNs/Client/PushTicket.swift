@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Identifies one push that a client set aside for `apns(_:wantsCheck:ticket:)`. It becomes stale with the answer, or
 /// when the push leaves.
 public struct PushTicket: Sendable, Equatable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Remembers device tokens with a recent answer of APNs.
 ///
 /// A table of fingerprints of fixed size with one place for each. A newer token may replace an older one, and one in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// The order of an endpoint's addresses: recently failed ones last, then those with the fewest connections first, then

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// Decides when the next connect may begin: at intervals in normal operation, with full-jitter back-off after failures.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How well one connection works, compared with the others: PING cannot show it.
 ///
 /// A connection can answer every PING and still be useless: its streams frozen, no stream allowed, its window never

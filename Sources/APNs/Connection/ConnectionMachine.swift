@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The life of one connection to APNs, without sockets: events with an injected clock in, actions out.
 ///
 /// connecting → waitingSettings → ready → draining → closed; every state may go straight to closed. Streams may begin

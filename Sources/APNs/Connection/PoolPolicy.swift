@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Decides whether another connection is wanted; pure, from a summary of the pool.
 struct PoolPolicy: Equatable {
     struct Summary: Equatable {

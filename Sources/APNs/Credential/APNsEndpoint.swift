@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import EventLoop
 
 /// The address of APNs: host, port, and for tests the authority to trust instead of the system's.

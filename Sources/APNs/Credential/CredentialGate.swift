@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Whether pushes may be sent with a credential. A 403 closes it, one accepted probe opens it again.
 struct CredentialGate: Equatable {
     enum State: Equatable {

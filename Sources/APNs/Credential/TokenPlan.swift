@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// When to sign a provider token, and when a connection changes to a newer one; pure over injected wall time.
 ///
 /// Apple refuses tokens older than an hour and answers 429 to tokens renewed within twenty minutes. Whether that is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Crypto
 
 /// The provider tokens of one key: signs according to `TokenPlan` and keeps the newest.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The guaranteed share of each lane while all have work, as parts of the sum. Unused share goes to the others, so a
 /// busy lane alone has everything.
 public struct LaneShares: Sendable, Equatable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Selects the next lane: smooth weighted round robin over the lanes with work.
 struct LaneTurns {
     private let shares: LaneShares

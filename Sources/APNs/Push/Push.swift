@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One notification for one device, as given to a client.
 public struct Push: Sendable {
     // References first: see the initialiser.

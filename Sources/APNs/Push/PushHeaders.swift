@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The request headers that many pushes share: all except token, apns-id and authorization.
 ///
 /// Created once per event (or once for all, if nothing varies) and referenced by each push, so that a fan-out to a

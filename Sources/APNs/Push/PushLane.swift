@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The class of a push's traffic. Each lane has a guaranteed share of the streams.
 ///
 /// So a giant group drains without delaying 1:1 chats. `LaneShares` has the shares.

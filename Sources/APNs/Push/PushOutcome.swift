@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The end of a push. Every push that a client accepted ends in exactly one of these.
 public enum PushOutcome: Sendable, Equatable {
     /// 200: APNs accepted it.

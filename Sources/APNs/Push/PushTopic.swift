@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The common part of pushes with one topic, type and priority: created and checked once, referenced by all of them.
 public final class PushTopic: Sendable {
     /// `apns-topic` as sent, with suffix (`PushType.topicSuffix`).

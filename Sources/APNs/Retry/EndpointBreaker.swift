@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// Whether the endpoint is used at all: after consecutive "unavailable" answers pushes wait here, and single probes are

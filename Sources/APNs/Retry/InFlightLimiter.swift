@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The number of pushes in flight, found by trying, because Apple documents no rate and pressing a slow server makes it
 /// worse.
 ///

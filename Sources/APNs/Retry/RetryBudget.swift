@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The number of retries per lane: a share of the successes, so that retries cannot become a storm.
 ///
 /// A success earns a tenth of a retry, and time earns a few per second; a retry costs one. Pushes that were certainly

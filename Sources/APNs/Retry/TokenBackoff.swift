@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Device tokens that back off (429 TooManyRequests), each with its waiting pushes.
 ///
 /// While a token backs off nothing is sent to it. Only the newest push of each kind waits and supersedes the previous

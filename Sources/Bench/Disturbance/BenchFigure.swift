@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A measured figure, and its bar if it has one.
 struct BenchFigure: Sendable, Equatable {
     enum Bar: Sendable, Equatable {

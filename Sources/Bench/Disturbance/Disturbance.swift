@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The disturbances of `carillon bench --apns --disturb`. Each has figures with bars.
 enum Disturbance: String, CaseIterable {
     case soak

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Counts outcomes in hundredths of a second, and records the times of events in between. Pure.
 struct OutcomeSeries: Sendable, Equatable {
     /// Counters per second.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// The users and messages of a bench. Every user has one iPhone and is offline. Messages are 1:1 and about 400 bytes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Telemetry
 
 /// Decides which requests may see the operator's pages.

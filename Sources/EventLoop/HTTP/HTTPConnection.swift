@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// One client of the operator's port. Requests are handled one after another, each with a time limit.

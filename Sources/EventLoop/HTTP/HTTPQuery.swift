@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// The fields of a query as a form sends them (`application/x-www-form-urlencoded` of the URL standard).

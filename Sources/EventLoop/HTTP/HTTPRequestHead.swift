@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A request line and the header fields that this server uses.
 struct HTTPRequestHead: Equatable {
     /// The reason why a head is refused.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Parses HTTP/1.1 requests (RFC 9112) from a stream of bytes. A plain value: bytes in, a step out.
 ///
 /// Strict wherever tolerance would let two readers disagree about a stream: lines end with CR LF, no folded or repeated

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Gives the answer to one request, now or in a later turn of the loop.
 ///
 /// If the client has left, the answer is dropped. A responder that is released without an answer sends 500.

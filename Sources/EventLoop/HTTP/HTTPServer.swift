@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// The operator's HTTP/1.1 server: a few GET paths on the loop, by default on loopback.

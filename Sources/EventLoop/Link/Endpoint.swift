@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The target of a link.
 public enum Endpoint: Sendable, Equatable, CustomStringConvertible {
     /// A host name or numeric address, and a port.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of a virtual system to a link, in turns of its loop.
 extension Link {
     /// The name's numeric addresses; nil if no name server answers.

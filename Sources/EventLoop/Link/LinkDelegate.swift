@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The events of a link, on the loop's thread and never inside one of the owner's own calls to the link.
 public protocol LinkDelegate: AnyObject {
     /// The link is connected. With TLS, the peer is verified and the protocol agreed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a link ended, or could not be opened.
 public struct LinkFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The kind of fault, for comparisons in code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An owner of one link that receives its events through a `LinkForwarder`, without the link as an argument.
 public protocol LinkOwner: AnyObject {
     func linkDidOpen()

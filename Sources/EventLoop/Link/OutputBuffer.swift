@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Bytes to be sent: one contiguous block, filled at its end and consumed from its front.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Rising pauses with full jitter: uniform between a small floor and a ceiling that doubles per failure.
 ///
 /// Full jitter spreads a fleet that lost the same server at the same instant. The floor, a sixteenth of the base,

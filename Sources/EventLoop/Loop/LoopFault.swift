@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a loop, or an object bound to one, could not be created.
 public struct LoopFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The kind of fault, for comparisons in code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLibevent
 
 /// A one-shot timer of a loop that can be armed again at any time, also inside its own callback.

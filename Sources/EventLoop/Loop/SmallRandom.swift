@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// SplitMix64: small, fast, the same numbers from the same seed everywhere. For jitter, not for secrets.
 public struct SmallRandom: RandomNumberGenerator, Equatable, Sendable {
     private var state: UInt64

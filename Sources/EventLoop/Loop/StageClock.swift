@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Telemetry
 
 /// Attributes the time of a loop's thread to the stages of its work.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// The system's text for an errno value. Call it at once, because the next call may overwrite errno.

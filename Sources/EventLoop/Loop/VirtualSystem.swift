@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Takes the place of the kernel and the clocks under a loop, so that tests run loops in virtual time on one thread.
 ///
 /// It decides when a loop has its next turn (`Loop.runTurn`) and the ready work in it. All calls come on the one thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// The TLS settings of client links: trusted authorities, offered protocols, and an optional own certificate.

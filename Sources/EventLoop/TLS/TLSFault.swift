@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// The reason why a TLS context could not be created: an invalid certificate, key or trust store.

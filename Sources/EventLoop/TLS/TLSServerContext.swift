@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 
 /// The TLS settings of a listener: its certificate with key, its protocols, and the authority of client certificates.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Which rules hold for one worker, from two looks at its metrics some minutes apart.
 public struct HealthLook {
     private let rates: FleetRates

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A condition in which a worker works and needs attention. The one list for `/readyz`, the operator's page and
 /// `carillon top`; docs/operations.md has the same table. All look at the last minutes.
 public enum HealthRule: String, CaseIterable, Sendable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The text of an alert, by the contract's order: forced > template > content > built-in of the type > generic.

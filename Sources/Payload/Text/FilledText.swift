@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Fills the places `{name}` of a text.
 enum FilledText {
     /// Replaces each place once: braces in a value are not filled.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// Language tags (BCP 47) from devices, settings and template files.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// The most likely script and region of a language (Unicode CLDR, likely subtags), for the languages of phones.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Removes invisible harmful characters from shown text: controls, and in names also direction marks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The plural form of a text for a number (Unicode CLDR, plural rules for cardinals).
 public enum PluralCategory: String, Sendable, CaseIterable {
     case zero, one, two, few, many, other

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// The text of a revoke without a text of its own (contract section 5, Text of a revoke).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import PushCore
 
 /// Title and body of the alert as a person reads them, without a payload, for the SMS that replaces it.

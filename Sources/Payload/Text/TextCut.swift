@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import JSON
 
 /// Cuts text at a grapheme boundary and appends `…`, so that no accent, flag or family breaks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The badge law as a function of facts, independent of their order and of repeats.
 ///
 /// A model, not the worker's store: it keeps every fact. The number in the worker's Redis scripts must equal `value`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Digits
 
 /// The part of an app's configuration that decisions use (contract section 8).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A user's quiet windows at one instant, in the time zone that counts for the user (contract section 5, step 9).
 public struct DNDState: Sendable, Equatable {
     /// A window holds now.

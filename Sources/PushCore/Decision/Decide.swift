@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// Decides one message for one recipient at one instant (contract section 5, steps 2 and 6-12; steps 4 and 5 come

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension Decision {
     /// The same decision after the claim, or the check just before sending, found the message read or revoked
     /// (contract section 5, step 15): no route alerts any more.

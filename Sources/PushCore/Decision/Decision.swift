@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// The result of `decide` for one recipient: whether an alert is allowed, whether it counts, and the route to each

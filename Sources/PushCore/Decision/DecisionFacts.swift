@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The inputs and results of one decision's steps as codes: four bytes, without texts or ids, so that every push can
 /// keep them (`carillon trace`).
 public struct DecisionFacts: OptionSet, Sendable, Hashable {

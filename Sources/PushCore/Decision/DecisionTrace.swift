@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A step of contract section 5 with a reason, numbered as in the contract.
 public enum DecisionStep: Int, Sendable, CaseIterable {
     case expiry = 2

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Whether a connection can deliver a message now: by the clock, never by a disconnect event (contract section 4).
 public enum Liveness: Sendable, Equatable {
     /// Suspended, off, or suspect: the route is APNs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Whether a message mentions this recipient, all members, or both (contract section 2, `mention`).
 public struct MentionClass: Sendable, Equatable {
     public var me: Bool

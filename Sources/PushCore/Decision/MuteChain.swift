@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The chain of mute levels: the user's for the conversation, the group's for the member, the app's for the type.
 ///
 /// The first link that is set decides. `unset` and an ended mute pass to the next link (contract section 5, step 8).

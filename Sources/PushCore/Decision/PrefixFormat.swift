@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The app's `prefix`: the text before a body, with the sender's name in it (contract section 2, note 5).
 public struct PrefixFormat: Sendable, Equatable {
     public static let place = "{nick}"

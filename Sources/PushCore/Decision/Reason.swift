@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason of a recipient's or device's outcome (contract section 3). APNs' own reasons are text.
 public enum Reason: String, Sendable, CaseIterable {
     case ok

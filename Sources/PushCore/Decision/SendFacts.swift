@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The result of the last check before sending (step 15): facts that may have changed since the decision.
 ///
 /// One rule for all callers: an immediate push, a push that waited, and `explain`.

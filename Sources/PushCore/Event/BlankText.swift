@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// Texts that show nothing: they are treated as absent (contract section 5, "Text of a revoke and empty texts").

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// `push.payload`: the keys next to `aps` (contract section 2, note 7).
 public enum CustomPayload: Sendable, Equatable {
     case object([JSONValue.Member])

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// The devices that a message goes to, where its sender names them (contract section 2, `to.devices` and `to.tokens`).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One parsed and checked record of `im.events` or `im.user-state` (contract section 2).
 ///
 /// Times are Unix milliseconds UTC. All values meet the contract's limits: identifiers and lists are within their

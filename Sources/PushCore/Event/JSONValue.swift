@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Digits
 
 /// A JSON value that passes through unread: custom keys, `apsField`, Live Activity states.

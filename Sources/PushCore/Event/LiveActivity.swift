@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A `live_activity` record (contract section 2; Apple: "Starting and updating Live Activities with ActivityKit push
 /// notifications").
 public struct LiveActivity: Sendable {

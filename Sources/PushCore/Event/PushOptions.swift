@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Digits
 
 /// The `push` object of a message: the sender's options for the alert (contract section 2).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A record of `im.user-state` (contract section 2). It changes state and alerts nobody.
 public struct UserState: Sendable {
     public var uid: String

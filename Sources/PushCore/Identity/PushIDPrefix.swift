@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import APNsProtocol
 
 /// Hash prefix of the ids of all pushes to one recipient for one message.

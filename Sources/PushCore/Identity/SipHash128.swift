@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// SipHash-2-4 with 128 bits of output, fed in pieces (Aumasson and Bernstein; the 128-bit form of their reference).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One DND window, on some days of the week (contract section 2, `settings`).
 public struct DNDWindow: Sendable, Equatable {
     /// Minutes of the day, 0-1439; start > end wraps midnight. A window begins on its days and may end on the next one.

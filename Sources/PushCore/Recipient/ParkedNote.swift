@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A note that an earlier event of a device, a user or a conversation is parked.
 ///
 /// The writer's clock may have been wrong, so a reader never waits longer than the writer meant to.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// All facts about one recipient for a decision in one conversation.
 public struct Recipient: Sendable {
     public var uid: String

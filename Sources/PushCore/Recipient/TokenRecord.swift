@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Digits
 
 /// A device token with all data of its bind (contract section 2, `bind`).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Stops removing tokens when one cause takes too large a share of an app's pushes: of all answers in a window, or of
 /// the last 200, so that many good answers before the spike do not hide it.
 ///

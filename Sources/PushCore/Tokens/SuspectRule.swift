@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Identifies tokens that are probably dead. Their pushes use separate connections until APNs accepts one.
 ///
 /// APNs reduces the streams of a connection with dead tokens, so a burst of them would slow down all others. The rule

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// The contents of a dead letter's headers: why the record was refused, and its position.

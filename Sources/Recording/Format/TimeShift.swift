@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import JSON
 
 /// Moves recorded times to the present. Every `…_ms` moves by the same amount, so all differences remain.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A latency histogram in bounded memory. A bucket's width is at most an eighth of its value. Milliseconds.
 public struct LatencySpread: Equatable, Sendable {
     /// Eight buckets per power of two, exact below 16.

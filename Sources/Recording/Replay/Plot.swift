@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Telemetry
 
 /// One line of a plot.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Computes when each record of a replay is due.
 ///
 /// With a ramp, the pace rises linearly from zero to its full value.

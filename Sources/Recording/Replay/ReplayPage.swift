@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Telemetry
 
 /// The report of a replay as one HTML page with inline style and plots, without scripts or external parts, for light

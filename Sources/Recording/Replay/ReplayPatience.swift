@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Decides how long a report waits for a worker: while it makes progress, and a fixed number of seconds after that.
 ///
 /// A busy broker may need longer for one look at the group's offsets. So at least two looks without progress must be

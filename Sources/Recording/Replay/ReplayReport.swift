@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import JSON
 
 /// The actions and results of a replay.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import JSON
 
 /// Changes a record's value before it is written again.

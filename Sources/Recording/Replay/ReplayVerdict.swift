@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The result in one sentence, the same on the terminal and on the page.
 public enum ReplayVerdict {
     public static func sentence(_ report: ReplayReport) -> String {

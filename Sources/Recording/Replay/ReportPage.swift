@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Telemetry
 
 /// The common parts of report pages: inline style and plots, no scripts or external parts, light and dark mode.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Counts records that the brokers deleted before a group settled them, because retention is shorter than the group's
 /// lag.
 public struct RetentionGap: Sendable, Equatable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// Replacements for texts, of the same length in bytes. The length in characters is the same too, except for scripts

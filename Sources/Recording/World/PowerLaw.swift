@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Powers and Zipf's law by the four basic operations only. IEEE 754 rounds these equally on every machine, while the C
 /// library's `pow` may differ in its last bit and so change a world's bytes.
 enum PowerLaw {

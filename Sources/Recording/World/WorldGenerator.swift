@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import JSON
 
 /// Generates the traffic of a messenger, record by record in order of time, for `carillon replay`.

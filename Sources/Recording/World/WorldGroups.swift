@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The groups of a world. Members are computed, not stored, so a group of 500 000 costs no memory.
 struct WorldGroups {
     private let settings: WorldSettings

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The users of a world, each computed from a number.
 struct WorldPeople {
     private let settings: WorldSettings

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Presence changes of flapping users during a world: lines with the milliseconds since the start and the gateway's
 /// Redis command. For one thread only.
 public final class WorldPresence {

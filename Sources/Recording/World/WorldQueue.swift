@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Scheduled consequences of sent messages, earliest first: a heap. For one thread only.
 struct WorldQueue {
     /// A record that a user's client will write.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Random numbers that are equal everywhere: splitmix64, with our own rules for integers and fractions, because those
 /// of the standard library may change.
 struct WorldRandom {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The Redis data of a world before its first message, as commands for `redis-cli`: groups with members, gateways'
 /// leases, presence. Lines of some kilobytes, however large a group is. For one thread only.
 public final class WorldRedis {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The settings of a generated world. Equal settings give equal bytes.
 public struct WorldSettings: Sendable, Equatable {
     public var seed: UInt64 = 1

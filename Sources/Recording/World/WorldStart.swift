@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The records before a world's first message: every user binds the devices, and some set DND. User by user.
 struct WorldStart {
     enum Step {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Times of high load: storms of each kind, evenly distributed over the time of the world.
 struct WorldStorms {
     struct Storm {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The totals of a world.
 public struct WorldTally: Sendable {
     /// Records by kind.

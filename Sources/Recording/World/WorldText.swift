@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Message texts from words of a few languages: one to about sixty characters, one to four bytes each.
 enum WorldText {
     private static let vocabularies: [(words: [String], blank: String)] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Send times of the messages of a world: evenly random, or more by day than by night. In whole numbers.
 struct WorldTimes {
     /// Activity of each hour of the day (UTC): lowest at four, rising from nine, highest in the evening.

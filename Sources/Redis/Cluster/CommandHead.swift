@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The data besides its bytes that a cluster command needs to be sent again.
 struct CommandHead: Equatable, BitwiseCopyable {
     let slot: UInt16

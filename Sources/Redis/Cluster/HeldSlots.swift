@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of slots that cannot be sent now, in order: the cluster is moving the slot, or the node that served it
 /// before has open commands.
 ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The slot (of a cluster's 16 384) of a key: CRC16 of the key, or of its hash tag (Redis Cluster specification, "Key
 /// distribution model").
 enum KeySlot {

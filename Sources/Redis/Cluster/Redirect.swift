@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// `MOVED <slot> <host>:<port>` or `ASK <slot> <host>:<port>`: another node has the key.

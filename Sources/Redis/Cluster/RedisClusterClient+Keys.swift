@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import EventLoop
 
 /// Queries to every master with one combined answer.

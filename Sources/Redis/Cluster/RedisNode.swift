@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The link to one cluster node, and the number of answered commands.
 ///
 /// Bound to the cluster's loop. The cluster's client owns it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The owners of the slots, from one reply to `CLUSTER SLOTS`.
 struct SlotMap: Equatable {
     struct Range: Equatable {

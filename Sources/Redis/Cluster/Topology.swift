@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The state of learning the slot map.
 struct Topology {
     /// The present map; nil if there is none yet.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A reply that outlives its call; control plane only.
 public enum RedisAnswer: Sendable, Equatable {
     /// A string or a status, with invalid UTF-8 repaired.

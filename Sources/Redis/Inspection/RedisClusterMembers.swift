@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A cluster node, from the `CLUSTER SLOTS` of some node.
 public struct RedisClusterMember: Sendable, Equatable {
     public let endpoint: RedisEndpoint

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Crypto
 
 /// A provider key that the simulator accepts: the public side of a `.p8`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import APNsProtocol
 
 /// APNs' refusal of a request: the status and the `reason` of its error body.

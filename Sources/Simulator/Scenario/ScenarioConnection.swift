@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Properties of the simulator's connections. Nil keeps the value of `SimulatorConfiguration`.
 public struct ScenarioConnection: Sendable, Equatable {
     /// Added delay between the client's bytes and everything sent back for them, window updates included; milliseconds.

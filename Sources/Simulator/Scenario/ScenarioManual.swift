@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Every key of a scenario file with its meaning. The reader accepts these keys, `--help` prints them, and the manual
 /// must name them.
 public struct ScenarioManual: Sendable {

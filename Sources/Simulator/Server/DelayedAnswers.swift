@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Delayed answers, earliest first, in a binary heap.
 struct DelayedAnswers {
     struct Item {

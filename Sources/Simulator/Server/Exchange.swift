@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import APNsProtocol
 
 /// One request on a connection, from its headers to the end of its stream. Its buffers are reused.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One request as the simulator received it: a ledger line in memory.
 public struct LedgerEntry: Sendable, Equatable {
     /// Time of the answer's decision, Unix ms.

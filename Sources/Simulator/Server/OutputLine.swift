@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// Delays a connection's output by a round trip, so that a local client sees a distant server.

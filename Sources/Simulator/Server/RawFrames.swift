@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import JSON
 
 /// Frames that nghttp2 would not send in that state.

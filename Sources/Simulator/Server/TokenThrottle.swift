@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Detects provider tokens that change too soon, per connection or per key of a team.
 ///
 /// Apple documents only "Refresh your token no more than once every 20 minutes". Users observed the two scopes.

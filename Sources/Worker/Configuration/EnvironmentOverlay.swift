@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import YAML
 
 /// Applies `CARILLON__KAFKA__BROKERS=…` to the file's tree: two underscores separate levels, numbers are list indices.

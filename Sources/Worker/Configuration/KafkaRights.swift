@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The minimum Kafka rights of a worker's user.
 public enum KafkaRights {
     /// The commands that grant them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import Digits
 
 /// The rule of a TZif footer, such as `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX `TZ`, with RFC 9636's wider hours).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import YAML
 
 /// One problem of the configuration with its position: `Config/carillon.yaml:12: unknown key "brokerz"`.

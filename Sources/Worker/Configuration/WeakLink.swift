@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Redis
 
 /// A link to an unverified peer or in clear text, or outside code that runs in this process.

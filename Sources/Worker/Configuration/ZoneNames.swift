@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Telemetry
 
 /// The names of time zones: legacy aliases of the tz database, and the nearest name to a misspelt one.

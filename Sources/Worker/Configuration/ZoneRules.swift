@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One time zone from a TZif file (RFC 9636): its changes of offset, and the rule after the last change.
 struct ZoneRules: Sendable {
     /// Seconds since 1970, rising.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The reason why a record of an input topic is not a valid event, and the position (contract section 0).
 ///
 /// The error may be logged: of the record's content it repeats an unknown app's id and nothing else.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import JSON
 
 /// The keys of a record's own object, for all kinds (contract section 2).

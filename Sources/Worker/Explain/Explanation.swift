@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The predicted result of an event for one user and device, with every step.
 ///
 /// Plain values: nothing was sent, claimed or changed.

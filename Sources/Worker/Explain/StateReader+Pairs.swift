@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Redis
 
 /// A (user, message) pair in the form of its mark's name.

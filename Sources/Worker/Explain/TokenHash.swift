@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Crypto
 
 /// The form in which people see a device token: enough to distinguish two, useless for a push.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Fleet
 
 /// A small graph of rates over time as inline SVG: newest at the right, zero at the bottom, a line for each minute.

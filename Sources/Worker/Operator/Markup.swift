@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Telemetry
 
 /// A piece of a page: the program's own HTML, and interpolated values, which are escaped (`HTMLText`). So no text from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The common frame of all operator pages. Links are relative, so that it works below any path of a proxy.
 struct PageFrame {
     var title: Markup

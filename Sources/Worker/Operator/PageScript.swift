@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Keeps the operator's page up to date: it requests the page every two seconds and changes only the differences, so
 /// that focus, selection and scroll position remain. It makes no other request and stores nothing. The page is complete
 /// without it.

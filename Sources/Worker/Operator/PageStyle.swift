@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The style of the operator's pages: light and dark, one column on a phone. Contrasts meet WCAG 2.2 AA. Sizes are 12,
 /// 14, 16 and 28 pixels, spaces multiples of 4.
 enum PageStyle {

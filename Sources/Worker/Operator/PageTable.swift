@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A table of a page. Its first column names the row. On a narrow screen each row becomes a block of lines with the
 /// column names. The roles are explicit, because such a layout would remove them.
 struct PageTable {

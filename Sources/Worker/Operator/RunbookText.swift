@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// `python -m docs.runbook_page` generates this file from docs/runbooks.md: the runbook of each alert as HTML.
 enum RunbookText {
     static let html: Markup = #"""

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the operator's page shows of the statistics: the sums of all apps by hour.
 struct PageStatistics: Sendable, Equatable {
     /// By the start of the hour, Unix ms.

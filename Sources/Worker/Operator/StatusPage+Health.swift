@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Fleet
 
 /// Health: one line if all is well, else a card for each problem with its cause and a link to its runbook.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// Allows one trace question at a time, with a time limit for its answer. On the operator's loop.

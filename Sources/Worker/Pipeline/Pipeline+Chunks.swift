@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Chunks of large groups: those that were read, and those that the broker refused.

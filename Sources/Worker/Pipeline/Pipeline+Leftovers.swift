@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import APNs
 
 /// The open work of a shard, for tests: a shard without work holds nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The differences between the effective configuration and a newly read one, by the time when they take effect.
 public struct ConfigurationChange: Sendable, Equatable {
     /// Applied while the worker runs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Fleet
 
 /// A part of the process with its own state for the operator: Kafka, Redis, an app in one environment.

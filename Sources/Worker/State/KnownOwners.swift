@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Redis
 
 /// The known owners of a user's tokens: field `o` of the user's state, `<version of the tokens> <reign of the Redis

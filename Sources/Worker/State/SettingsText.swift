@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Settings as single fields of the user's hash, each with the time of the record that set it: `<sent_ms> <value>`.

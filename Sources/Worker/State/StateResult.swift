@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import JSON
 
 /// A record of `push.state-results`: the result of one user-state record (contract section 1, `state_results`).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A partition of an input topic, in a number: the intake, the topic's index and the partition.
 struct CountedPlace: Hashable {
     let bits: UInt32

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// How far a partition's outcomes are in the statistics in Redis: all records below an offset, and the listed ones beyond it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The app, the name (template or `type_name`) and the task that outcomes are counted for. One for all their events.

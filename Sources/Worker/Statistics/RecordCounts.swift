@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The outcomes of one record that is not settled yet, and what they count for.
 struct RecordCounts {
     /// Nil: they do not count.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// A `TraceRecord` in about a hundred bytes: written once per (event, user) for each push.

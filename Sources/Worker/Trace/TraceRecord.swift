@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import PushCore
 
 /// The decision and outcomes of one event for one user, for `carillon trace`: ids and codes, never a text or a token.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The rules of contract section 5 once more, as plainly as they can be said: nothing here is shared with `decide`, no

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The facts of one case of the exhaustive check, each from a small domain, told in the contract's own words.

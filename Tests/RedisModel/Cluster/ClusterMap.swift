@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Which node has which slots, and who copies whom. Each node has a copy, which may be old.
 struct ClusterMap {
     /// By slot; nil for a slot that no node serves.

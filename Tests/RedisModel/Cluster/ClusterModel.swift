@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// A Redis Cluster: masters, their replicas, and the map of slots.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A server's place in its cluster, as it sees it.
 final class ClusterNode {
     /// An address and id of a node.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension Server {
     /// Refuses a command whose keys belong to another node, in the order of Redis' checks.
     func checkPlace(_ command: Command, _ words: [Bytes], writes: Bool) throws(RedisError) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The slot of a key in a cluster: CRC-16/XMODEM of its hash tag, or of the whole key.
 enum Slot {
     static let count = 16_384

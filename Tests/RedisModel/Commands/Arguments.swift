@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A command's words, its name first. Words that are not there are empty.
 struct Arguments {
     let words: [Bytes]

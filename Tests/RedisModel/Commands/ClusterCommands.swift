@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// CLUSTER and what goes with it.
 enum ClusterCommands {
     static let all: [Command] = [

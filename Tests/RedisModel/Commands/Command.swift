@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A command: its rules, and what it does.
 struct Command: Sendable {
     struct Flags: OptionSet, Sendable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// All commands by name.
 enum CommandTable {
     private static let byName: [Bytes: Command] = {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of one connection.
 enum ConnectionCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of a key's end of life.
 enum ExpiryCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of hashes. Fields come in the order in which they were added; Redis promises none.
 enum HashCommands {
     static let all: [Command] = [

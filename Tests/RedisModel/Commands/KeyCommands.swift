@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of keys, whatever they hold.
 enum KeyCommands {
     static let all: [Command] = [

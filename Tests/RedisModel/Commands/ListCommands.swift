@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of lists, the few that tests use.
 enum ListCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands that count in strings.
 enum NumberCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Ranges of places as ZRANGE, LRANGE and GETRANGE name them: from the end where negative, both ends included.
 enum Places {
     /// - Parameter clampsEnd: a negative end before the first place is the first place, as GETRANGE has it.

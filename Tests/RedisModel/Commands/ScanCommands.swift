@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// SCAN and its kin. A cursor is the number of the last key: what is there all the time comes exactly once.
 enum ScanCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of the server as a whole.
 enum ServerCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of sets. Members come in the order in which they were added; Redis promises none.
 enum SetCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A range of a sorted set by rank, score or bytes.
 enum SortedRange {
     case rank(Int64, Int64)

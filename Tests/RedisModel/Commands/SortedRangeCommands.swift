@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of sorted sets that name a range.
 enum SortedRangeCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of sorted sets that name members.
 enum SortedSetCommands {
     static let all: [Command] = [

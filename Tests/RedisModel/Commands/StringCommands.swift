@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Commands of strings.
 enum StringCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Written commands in order, as a master sends them to its replicas.
 struct CommandStream {
     struct Entry {

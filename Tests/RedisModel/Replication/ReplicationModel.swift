@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// A master and its replicas. Each replica has a tail of commands that it did not receive yet, and a failover loses it.

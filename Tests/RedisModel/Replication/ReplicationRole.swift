@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a server is for others: a master, or a replica of one.
 struct ReplicationRole {
     /// `master_replid`.

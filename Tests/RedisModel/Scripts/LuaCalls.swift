@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CLua
 
 /// The functions of the table `redis`. Each returns its number of results; negative raises the top as an error.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CLua
 
 /// Lua 5.1 with the table `redis`, as scripts see it. One for each server.

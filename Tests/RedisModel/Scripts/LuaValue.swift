@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import CLua
 
 /// Values between Swift and Lua's stack, by Redis' rules of conversion.

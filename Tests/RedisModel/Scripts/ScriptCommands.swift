@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// EVAL and its kin.
 enum ScriptCommands {
     static let all: [Command] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The flags of a script's first line, `#!lua flags=no-writes,allow-oom`.
 struct ScriptHead: Equatable {
     struct Flags: OptionSet {

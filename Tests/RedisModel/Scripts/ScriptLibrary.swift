@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 internal import COpenSSL
 
 /// Scripts that a server knows, by the SHA-1 of their text.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The rules for a command that a script calls, in the order of Redis.
 extension Server {
     func call(_ words: [Bytes]) -> Reply {

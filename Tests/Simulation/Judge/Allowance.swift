@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the contract allows because of the faults of a run.
 struct Allowance {
     /// A record may be written twice, and a push sent twice.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The bounds that the configuration states, while a world runs.
 struct BoundsJudge {
     var windowRecords: Int

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Judges a commit at its moment: each record below the committed offset has its outcomes in the topics already, or its
 /// work was handed on by a record that is written.
 ///

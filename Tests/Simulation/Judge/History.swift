@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What one user's settings, tokens and connections may have been at a time, as clients and gateways wrote them.
 ///
 /// A record counts from the moment at which it was written, at the earliest, and until the next one is surely applied, at

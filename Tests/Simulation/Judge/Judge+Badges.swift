@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The badge's law: the last push to each user shows the number of all that is unread, and itself.
 extension Judge {
     mutating func checkBadges() {

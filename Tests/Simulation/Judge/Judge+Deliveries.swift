@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Deliveries over long connections.
 extension Judge {
     mutating func checkDeliveries() {

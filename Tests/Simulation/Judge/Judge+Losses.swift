@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What Redis and Kafka have lost, and what is uncertain because of it.
 extension Judge {
     /// Changes of user state that Redis may have lost. The worker applies them again, at a time that nobody sees.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Outcomes: one for each device, with a reason that the contract's steps give.
 extension Judge {
     mutating func checkOutcomes(of event: Sent) {

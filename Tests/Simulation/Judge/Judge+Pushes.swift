@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Requests to APNs: to whom, when, how often, in which order, and what they say.
 extension Judge {
     mutating func checkDuplicates() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The results of changes of user state.
 extension Judge {
     mutating func checkStates() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension Judge {
     /// Each outcome counts once, however often its record was written. Of several records of a device the last one counts: the
     /// tries before it did not end. Of an event that its producer wrote twice each may count.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Compares what the world sent with what came out. It knows the contract and nothing of the worker.
 struct Judge {
     let sent: [Sent]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// JSON as the judge reads it. The judge shares no code with the worker, so it has a reader of its own.
 indirect enum JudgeJSON: Equatable {
     case null, flag(Bool), number(Int64), other(String), text(String), list([JudgeJSON]), object([String: JudgeJSON])

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What came out of the worker's interfaces, as an observer of the topics and of APNs sees it.
 struct Observed {
     /// A record of `push.results`.

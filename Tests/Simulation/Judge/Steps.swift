@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Whether a rule holds for an event and a recipient: some facts are certain, others were changing.
 enum Answer {
     case never, maybe, always

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An event that the world sent, as the judge knows it.
 struct Sent {
     enum Kind { case message, revoke, probe, activity }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the contract allows after each kind of fault.
 extension FaultKind {
     /// A record may be written twice after it, and a push sent twice whose answer was lost.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension Observer {
     private static let verdicts = ["a": "accepted", "r": "rejected", "e": "expired", "x": "suppressed", "o": "online"]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 struct Fault: Error, CustomStringConvertible {
     let description: String
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Decides which alerts may wait for the end of a burst's window (`coalesce.window_s`).

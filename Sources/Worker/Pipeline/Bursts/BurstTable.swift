@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Bursts of alerts (`coalesce.window_s`): for each (app, user, conversation) the first alert goes at once, and later

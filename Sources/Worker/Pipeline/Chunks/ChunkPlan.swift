@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The division of a large group: members are collected by part, and each part is written one chunk at a time.

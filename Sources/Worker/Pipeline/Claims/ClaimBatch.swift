@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Recipients of one message with one common claim call.
 ///
 /// It holds references: a recipient that has ended is not found when the answer comes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The (app, user, message, kind) keys in progress on this shard, and the repeats that wait for their end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Tokens of one app with one owner query; each with its recipient, and its index among the recipient's tokens.
 final class OwnerBatch {
     let app: String

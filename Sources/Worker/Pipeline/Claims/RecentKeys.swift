@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// The newest keys that ended here without a mark in Redis, to recognise their repeats.

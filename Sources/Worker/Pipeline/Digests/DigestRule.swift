@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Decides which messages go into the digest at the end of DND (`dnd_digest`).

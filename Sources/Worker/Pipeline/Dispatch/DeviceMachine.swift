@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The state of one device of a decided recipient, from its route to its end.
 ///
 /// A plain value: an event in, the consequence out; no clock, no server. Events after the end change nothing.

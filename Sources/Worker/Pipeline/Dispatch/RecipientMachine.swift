@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The state of one recipient of one event, from the first read to the mark.
 ///
 /// A plain value: an event in, a step out; no clock, no server. `ended` is a phase, and every later event is ignored:

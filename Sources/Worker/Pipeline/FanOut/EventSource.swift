@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An event's position in the events topic; kept while it is parked.
 struct EventSource: Equatable, Sendable {
     /// -1 if unknown.

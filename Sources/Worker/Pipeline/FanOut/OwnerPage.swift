@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The owners of a page of `to.tokens`, as Redis answers about one after the other.
 final class OwnerPage {
     /// In the tokens' order; nil: the token has no owner.

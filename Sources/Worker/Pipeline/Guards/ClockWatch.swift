@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Compares the worker's wall clock with that of Redis (TIME) and that of the brokers (append times of records).
 ///
 /// Pure. The times of producers and phones do not count. Each reference is kept with the monotonic moment of its answer, so a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// Whether a server of Redis has older data than it had before: a restored snapshot, a replica that was cut off for long.

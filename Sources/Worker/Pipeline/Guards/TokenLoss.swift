@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Detects users without tokens because Redis lost them. Such users are then not decided, and reading stops.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Records of the events topic that are checked and not read yet (`EventReader.check`), at most `EventReader.checkedMax`.
 struct CheckedRecords {
     private struct Record {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Decides when records are taken from Kafka: not while a bound is reached, and never silent for so long that the group
 /// would remove this member.
 ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// Topics that the brokers do not let the group read: they do not exist, or a right is missing. Each until one of its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// One round of a recipient up to its decision: reads, facts, decision and claim. It is freed once its routes have

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Redis
 
 /// Reads of whole hashes of a user, settings with tokens and presence: a few at once of each user, none of a key that was

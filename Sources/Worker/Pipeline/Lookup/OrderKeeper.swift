@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Keeps one user's candidates of one conversation in the order of their records after some left it: those without an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// Keys with a recent reply over the limit. One read of such a key keeps Redis and the connection busy as long as thousands of

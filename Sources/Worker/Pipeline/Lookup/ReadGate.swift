@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Bounds how many reads of one user's hashes are with Redis at once: a key may be so large that each reading of it keeps Redis
 /// and the link busy as long as thousands of others.
 ///

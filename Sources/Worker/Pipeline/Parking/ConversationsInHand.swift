@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// The number of unfinished events per conversation in this process, if it serves several apps.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The cause of parking; also the reason of the `parked` record in `push.results`.
 enum ParkCause: String, Sendable, CaseIterable {
     /// APNs refuses the credential.

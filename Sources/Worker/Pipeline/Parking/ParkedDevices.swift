@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Devices and users with work that this shard parked recently: later work that was read before Redis had the note is
 /// parked too.
 final class ParkedDevices {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Facts of a recipient that its record in `carillon.parked` keeps, in the record's member `flags`.
 ///
 /// The bits are a stored format, and workers of other versions read it: never change or reuse one.

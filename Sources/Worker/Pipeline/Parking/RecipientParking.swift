@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// A recipient's state in `carillon.parked`: its devices that wait to be parked, and the facts from the record that

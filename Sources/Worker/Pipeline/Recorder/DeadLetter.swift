@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// The headers of a dead letter, which keeps the bad record's key and value (contract section 0).

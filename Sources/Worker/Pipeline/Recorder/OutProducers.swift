@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// Two producers: one for urgent records, one for records that are read later. A failed one is replaced.

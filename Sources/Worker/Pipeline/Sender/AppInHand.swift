@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Kafka
 
 /// An app's part of the work of its shard, and whether it has its share (`limits.share`).

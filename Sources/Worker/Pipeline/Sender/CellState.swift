@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One cell of `DeviceOccupancy`: whether it is taken, and which shard left it last, at what time. 32 bits, so that all
 /// of it changes in one atomic operation.
 struct CellState: Equatable {

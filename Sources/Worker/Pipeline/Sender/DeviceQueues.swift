@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import PushCore
 
 /// One push in flight per device (contract section 5, step 16): two streams that finish in the wrong order would show

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An app's `limits.rate`: a token bucket for a tenth of a second.
 ///
 /// Pure: the time comes from outside, in monotonic nanoseconds.

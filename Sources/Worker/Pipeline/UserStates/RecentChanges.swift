@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The newest user-state changes that Redis accepted, in order: they are repeated if another process serves their keys.
 ///
 /// Redis replicates after its answer. Changes that a master had accepted and not replicated are lost when another takes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// The time up to which each shard of the process has applied the user state of its partitions.

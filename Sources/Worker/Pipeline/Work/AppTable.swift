@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The apps of a shard, by id. One that a reload removes stays: its records are still in the topics.
 final class AppTable {
     private(set) var byID: [String: AppContext]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Items that must be checked again at a known time: ack deadlines, holds, retries. A binary heap, earliest first.
 struct DueQueue<Item> {
     private var heap: [(due: UInt64, order: UInt64, item: Item)] = []

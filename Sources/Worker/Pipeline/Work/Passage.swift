@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The answer of a component on the path: whether the work goes on, or the component keeps it.
 enum Passage {
     /// The caller continues with it.

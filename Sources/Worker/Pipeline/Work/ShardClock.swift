@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The Unix time of a shard: that of the wall clock when it was last found right, and the monotonic clock since.
 ///
 /// A wall clock that jumps moves nothing before it is compared with others (`ClockWatch`), so no message expires by it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Work by slot number. A freed slot's generation increases, so that late answers find nothing.
 ///
 /// At `capacity` its owner stops adding work; work that is already accepted always finds a slot.

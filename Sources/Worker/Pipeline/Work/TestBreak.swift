@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Defects that the chaos checker must find, one at a time: `CARILLON_TEST_BREAK=<name>`, in debug builds only

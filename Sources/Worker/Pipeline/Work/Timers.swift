@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import EventLoop
 
 /// Items that must be checked again at a known time. Due items are in `due` for `Pipeline.turn`.

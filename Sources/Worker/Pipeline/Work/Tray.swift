@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The ready work that one stage of a turn leaves for the next one, taken all at once (`Pipeline.turn`).
 ///
 /// A push passes about 170 KB of code and the processor's first cache holds 32 KB: stage by stage, all pushes of a turn

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A reference into a `SlotTable`: finds its work, or nothing once that work has ended and the slot's generation
 /// increased.
 struct WorkRef: Hashable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The events, recipients and badge updates in progress on this shard, found by reference. All other code holds
 /// references only.
 final class WorkTable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Redis
 
 /// What devices report of deliveries and pushes: one key per user and kind, of a bounded size.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Redis
 
 /// Settings and mutes: of two records for the same field the later one by time wins, in any order of arrival; at equal

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Redis
 
 /// The numbers of `carillon stats`, together with the position in Kafka up to which they count.

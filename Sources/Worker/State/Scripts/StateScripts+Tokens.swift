@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Redis
 
 /// A bind crosses slots: the token's owner entry first, then the users. The token is removed from the previous owners

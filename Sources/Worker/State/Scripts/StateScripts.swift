@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The Lua scripts, used only if reading and writing must be one step.
 ///
 /// Each begins with `#!lua`, so that Redis with full memory refuses it as a whole, not in the middle (and refuses keys
