@@ -51,12 +51,11 @@ struct TokensCommand: Command {
         path = arguments.string("config") ?? ""
         isDryRun = arguments.has("dry-run")
         isJSON = arguments.has("json")
-        guard arguments.verb == "accept" else { return restoring = try Self.restoring(arguments) }
-        for option in ["dry-run", "app", "cause", "since"] where arguments.has(option) {
+        restoring = arguments.verb == "accept" ? nil : try Self.restoring(arguments)
+        for option in ["dry-run", "app", "cause", "since"] where restoring == nil && arguments.has(option) {
             throw Arguments.UsageError(
                 message: "--\(option) is of `tokens restore`; `tokens accept` takes effect at once")
         }
-        restoring = nil
     }
 
     private static func restoring(_ arguments: Arguments) throws(Arguments.UsageError) -> Restoring {
