@@ -52,7 +52,8 @@ extension Judge {
         }
         for (device, records) in Dictionary(grouping: own, by: \.device).sorted(by: { $0.key < $1.key }) {
             let texts = Set(records.map(\.text))
-            if texts.count > 1, !mayRepeat || Set(records.map(\.pid)).count > 1 && records.count > 2 {
+            let pids = Set(records.map(\.pid)).subtracting([""])
+            if texts.count > 1, !mayRepeat || pids.count > 1 && records.count > 2 {
                 found(
                     "one final outcome",
                     "\(event.eventID) of \(uid) \(device): \(texts.sorted().joined(separator: "; "))",

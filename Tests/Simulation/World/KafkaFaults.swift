@@ -153,7 +153,8 @@ final class KafkaFaults {
         for partition in partitions { lose(partition, from: earlierEnds.isEmpty ? nil : 0, before: .max) }
         earlierEvents = sent().count
         earlierEnds = partitions.map { kafka.range(Self.events, $0).upperBound }
-        earlierUntilNanos = system.nowNanos &+ 15 * Self.second
+        // A worker may pause in between.
+        earlierUntilNanos = system.nowNanos &+ 120 * Self.second
         kafka.recreate(Self.events)
     }
 

@@ -134,6 +134,24 @@ struct RecipientReadTests {
         await world.end()
     }
 
+    /// The last of them may have a short life, and an earlier one still waits.
+    @Test func aNoteOfParkedWorkLivesAsLongAsTheLongestOfIt() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let base = StateWorld.base
+        for (id, untilMs) in [("m1", base + 99), ("m2", base + 5), ("m3", base + 9)] as [(String, Int64)] {
+            let note = ParkedNote(dueMs: base + 2, writtenMs: base + 1, untilMs: untilMs)
+            _ = try await world.ask(
+                { store, tag in
+                    try store.noteParked(
+                        app: StateWorld.app, uid: "u", device: "d", note, id: id, isAgain: false, tag: tag)
+                }, { $0.int64 })
+        }
+        let parked = try await world.recipient("u").recipient.parked
+        #expect(parked.map(\.note) == [ParkedNote(dueMs: base + 2, writtenMs: base + 1, untilMs: base + 99)])
+        await world.end()
+    }
+
     @Test func aPresenceWithoutALeaseOfItsEpochIsVoid() {
         var leases = LeaseCache(lifetimeNanos: 1000, capacity: 2)
         func recipient() -> Recipient {

@@ -3,6 +3,8 @@ import Redis
 
 /// Notes of parked events (`StateStore+Parking`).
 extension StateScripts {
+    /// The note has the longest life of what was parked, because earlier events may wait longer than the last one lives.
+    ///
     /// KEYS user. ARGV 1 field; 2 the note without its id; 3 id; 4 `1` where it was parked before: then the id of one behind it stays.
     static let noteParked = RedisScript(
         """
@@ -11,7 +13,10 @@ extension StateScripts {
         if cur and ARGV[4] then
             id = string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or id
         end
-        redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. id)
+        local note, before = ARGV[2], string.match(cur or '', '^2 %d+ %d+ (%d+) ')
+        local head, own = string.match(note, '^(2 %d+ %d+ )(%d+)$')
+        if before and own and tonumber(before) > tonumber(own) then note = head .. before end
+        redis.call('HSET', KEYS[1], ARGV[1], note .. ' ' .. id)
         return 1
         """)
 
