@@ -77,8 +77,8 @@ struct RedisClientTests {
                     command.arg("h")
                 }
             }
-            // The connection's own checks, one per 1024 commands, come on top.
-            #expect(client.pipelineDepth == 100_000 + 100_000 / 1024)
+            // The connection's own checks, one per 128 commands, come on top.
+            #expect(client.pipelineDepth == 100_000 + 100_000 / 128)
             #expect(throws: RedisFault.self) { try client.command(1) { $0.arg("PING") } }
         }
         _ = try await world.reply(.max)
