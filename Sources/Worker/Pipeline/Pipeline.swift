@@ -60,7 +60,9 @@ final class Pipeline {
         lookup = Lookup(shard, work)
         decider = Decider(shard)
         claims = Claims(shard, work)
-        parking = Parking(shard, outbox: parts.outbox, topic: parts.topics.parked, intake: userState)
+        parking = Parking(
+            shard, outbox: parts.outbox, topic: parts.topics.parked, intake: userState,
+            onTheWay: parts.shared.parkedOnTheWay)
         sender = Sender(
             shard, work, apps: parts.apps, occupancy: parts.shared.occupancy, index: parts.shardIndex,
             parked: parking.devices)

@@ -7,6 +7,7 @@ package final class ProcessShared: Sendable {
     package let occupancy: DeviceOccupancy?
     let share = PartitionShare()
     let conversations = ConversationsInHand()
+    let parkedOnTheWay = ParkedOnTheWay()
     /// Names the process among all workers.
     let mark: String
     /// The progress of user state.

@@ -50,18 +50,10 @@ struct ParkedWheel {
     /// it.
     private var moved: [Key: Move] = [:]
 
-    /// Records that this shard has written and not read yet, by their line: later events of the user may be in the topic already.
-    private var expected: [Key: [Expected]] = [:]
-    private static let expectedMax = 16_384
-    /// Whoever else reads the record: nobody waits longer for it here.
-    private static let expectedMs: Int64 = 10_000
+    private let onTheWay: ParkedOnTheWay
 
-    private struct Expected {
-        var id: String
-        var source: EventSource
-        /// Of the steady clock.
-        var untilMs: Int64
-    }
+    /// - Parameter onTheWay: of all shards that may read records of the same users.
+    init(_ onTheWay: ParkedOnTheWay = ParkedOnTheWay()) { self.onTheWay = onTheWay }
 
     private struct Move {
         var mark: String
@@ -80,34 +72,10 @@ struct ParkedWheel {
     }
 
     /// A recipient was parked: records of later events of the user do not begin before this one is read.
-    mutating func expect(_ record: ParkedRecord, nowMs: Int64) {
-        guard record.uid != nil, record.source.offset >= 0, expected.count < Self.expectedMax else { return }
-        expected[Self.key(record), default: []].append(
-            Expected(id: record.id, source: record.source, untilMs: nowMs &+ Self.expectedMs))
-    }
+    func expect(_ record: ParkedRecord, nowMs: Int64) { onTheWay.add(record, Self.key(record), nowMs: nowMs) }
 
     /// Once a second.
-    mutating func sweep(nowMs: Int64) {
-        if expected.isEmpty { return }
-        expected = expected.compactMapValues { records in
-            let left = records.filter { $0.untilMs > nowMs }
-            return left.isEmpty ? nil : left
-        }
-    }
-
-    private mutating func arrived(_ record: ParkedRecord, _ key: Key) {
-        guard !expected.isEmpty, var left = expected[key] else { return }
-        left.removeAll { $0.id == record.id }
-        expected[key] = left.isEmpty ? nil : left
-    }
-
-    private func waitsForEarlier(_ work: ParkedWork, _ key: Key, nowMs: Int64) -> Bool {
-        guard !expected.isEmpty, let records = expected[key] else { return false }
-        let source = work.record.source
-        return records.contains {
-            $0.untilMs > nowMs && $0.source.partition == source.partition && $0.source.offset < source.offset
-        }
-    }
+    func sweep(nowMs: Int64) { onTheWay.sweep(nowMs: nowMs) }
 
     /// A record was read. Returns false if records before it were rewritten, so that it must be too.
     mutating func read(_ work: ParkedWork) -> Bool {
@@ -118,7 +86,7 @@ struct ParkedWheel {
         }
         work.number = nextNumber
         nextNumber &+= 1
-        arrived(work.record, key)
+        onTheWay.remove(work.record, key)
         insert(work, key)
         return true
     }
@@ -183,7 +151,7 @@ struct ParkedWheel {
                 plan(key)
                 continue
             }
-            if waitsForEarlier(work, key, nowMs: nowMs) {
+            if onTheWay.hasEarlier(than: work.record, key, nowMs: nowMs) {
                 plan(key, notBefore: nowMs &+ Self.earlierMs)
                 continue
             }

@@ -20,7 +20,7 @@ final class Parking {
     private let outbox: Outbox
     private let topic: OutTopic
     private let intake: Intake
-    private var wheel = ParkedWheel()
+    private var wheel: ParkedWheel
     private var pending: SlotTable<Pending>
     private var moves: UInt64 = 0
     /// Recipients that were parked while Redis took no mark, and are not due yet.
@@ -57,8 +57,11 @@ final class Parking {
 
     private static let movedPerTick = 2_000
 
-    /// - Parameter intake: reads the topic.
-    init(_ shard: ShardContext, outbox: Outbox, topic: OutTopic, intake: Intake) {
+    /// - Parameters:
+    ///   - intake: reads the topic.
+    ///   - onTheWay: of the process.
+    init(_ shard: ShardContext, outbox: Outbox, topic: OutTopic, intake: Intake, onTheWay: ParkedOnTheWay) {
+        wheel = ParkedWheel(onTheWay)
         self.shard = shard
         mark = shard.random.next()
         self.outbox = outbox
