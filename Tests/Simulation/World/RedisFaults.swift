@@ -89,8 +89,11 @@ final class RedisFaults {
         later(Self.second...20 * Self.second) { [self] in
             tell("\(name(server)) ends, and will start with the saved data")
             redis.seat(of: server)?.close()
-            note(lost: server.snapshot.keys(notAsIn: saved), since: savedNanos)
-            later(Self.second / 10...10 * Self.second) { [self] in start(group, with: saved) }
+            later(Self.second / 10...10 * Self.second) { [self] in
+                // Also what gateways wrote meanwhile.
+                note(lost: server.snapshot.keys(notAsIn: saved), since: savedNanos)
+                start(group, with: saved)
+            }
         }
     }
 

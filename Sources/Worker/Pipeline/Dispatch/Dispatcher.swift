@@ -282,9 +282,11 @@ final class Dispatcher {
         job.flags.contains(.resumed) ? candidate.claim?.accepted ?? [] : []
     }
 
-    /// The first round of a recipient that an earlier try began and neither finished nor parked.
+    /// The first round of a recipient that an earlier try began and neither finished nor parked. It may have been parked whole in
+    /// between, before this decision.
     private func isFirstOfResumed(_ job: RecipientJob) -> Bool {
-        job.flags.contains(.resumed) && job.devices.isEmpty && job.parking == nil
+        guard job.flags.contains(.resumed), job.devices.isEmpty else { return false }
+        return job.parking.map { $0.returned.isEmpty && $0.done.isEmpty } ?? true
     }
 
     /// The results of an earlier try or round for the devices of the recipient.
