@@ -7,7 +7,7 @@
 struct HistoryOfOneDay {
     var sources = Judge.Sources()
     var observed = Observed()
-    var mayRepeat = false
+    var allowance = Allowance()
     private static let second: UInt64 = 1_000_000_000
     static let originMs: Int64 = 1_800_000_000_000
 
@@ -26,8 +26,7 @@ struct HistoryOfOneDay {
     }
 
     var violations: [Violation] {
-        var judge = Judge(sources, observed: observed)
-        judge.mayRepeat = mayRepeat
+        var judge = Judge(sources, observed: observed, allowance: allowance)
         judge.clock = Steps.Clock(originMs: Self.originMs, slackMs: 50)
         return judge.run()
     }

@@ -101,6 +101,11 @@ extension JudgeTests {
         Row("an outcome that counts twice", "the statistics equal the results") {
             $0.observed.counted = [" accepted": 4]
         },
+        Row("a counted outcome less", "the statistics equal the results") { $0.observed.counted = [" accepted": 2] },
+        Row("an outcome less of an event that Kafka dropped", nil) {
+            $0.observed.counted = [" accepted": 2]
+            $0.allowance.lostEvents = ["e1"]
+        },
         Row("a message more", "the badge") { $0.setProbe(badge: 4) },
         Row("a message less", "the badge") { $0.setProbe(badge: 2) },
         Row("what was read", "the badge") { $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30) },

@@ -34,7 +34,7 @@ struct JudgeTests {
     static let goodRows = [
         Row("the history as it is", nil) { _ in },
         Row("a record twice after a fault", nil) {
-            $0.mayRepeat = true
+            $0.allowance.mayRepeat = true
             $0.outcome("e1", "accepted", "ok", device: "d1", pid: "p1", at: 30)
         },
         Row("a muted message", nil) {

@@ -21,6 +21,7 @@ extension Pipeline {
         var parked = ParkedRecord(
             app: event.app, uid: nil, raw: raw, cause: cause, dueMs: dueMs, writtenMs: shard.steadyMs, id: "")
         parked.source = record.origin.source
+        parked.facts = record.origin.place.parkedFacts
         switch event.body {
         case .userState: return .goesOn
         case .message(let message):

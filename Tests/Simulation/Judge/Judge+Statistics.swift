@@ -2,16 +2,29 @@
 extension Judge {
     /// Each outcome counts once, however often its record was written. Of several records of a device the last one counts: the
     /// tries before it did not end. Of an event that its producer wrote twice each may count.
+    ///
+    /// A recipient's outcomes count with the end of the record. They may be missing if the record was deleted before, if it was
+    /// read again and ended for all recipients at once, or if its next try ended the recipient without this device.
     mutating func checkStatistics() {
         guard !allowance.mayMiscount, let counted = observed.counted else { return }
         let doubled = Set(sent.filter(\.isDoubled).map { "\($0.app) \($0.eventID)" })
         let outcomes = Dictionary(grouping: observed.outcomes.filter(\.isFinal)) {
             "\($0.app) \($0.eventID) \($0.uid) \($0.device)"
         }
+        var ends: [String: UInt64] = [:]
+        for one in observed.outcomes where one.isFinal && one.device.isEmpty {
+            ends["\(one.app) \(one.eventID) \(one.uid)"] = one.atNanos
+        }
+        var tries: [String: UInt64] = [:]
+        for case let (records, last?) in outcomes.values.map({ ($0, $0.last) }) where records.count > 1 {
+            let recipient = "\(last.app) \(last.eventID) \(last.uid)"
+            tries[recipient] = min(tries[recipient] ?? .max, last.atNanos)
+        }
+        ends.merge(tries) { max($0, $1) }
         var (least, most): ([String: Int64], [String: Int64]) = ([:], [:])
         for case let (records, last?) in outcomes.values.map({ ($0, $0.last) }) {
             let mayCountTwice = records.count > 1 && doubled.contains("\(last.app) \(last.eventID)")
-            if !mayCountTwice { least["\(last.app) \(last.verdict)", default: 0] += 1 }
+            if !mayCountTwice, !mayBeMissing(last, ends) { least["\(last.app) \(last.verdict)", default: 0] += 1 }
             for record in mayCountTwice ? records : [last] {
                 most["\(record.app) \(record.verdict)", default: 0] += 1
             }
@@ -22,5 +35,12 @@ extension Judge {
                 found("the statistics equal the results", "\(kind): \(number) counted, \(low) to \(high) recorded", "")
             }
         }
+    }
+
+    /// - Parameter ends: when a recipient ended again or without devices, or an event for all its recipients.
+    private func mayBeMissing(_ last: Observed.Outcome, _ ends: [String: UInt64]) -> Bool {
+        if allowance.lostEvents.contains(last.eventID) { return true }
+        let event = "\(last.app) \(last.eventID) "
+        return [event, event + last.uid].contains { ends[$0].map { $0 > last.atNanos } ?? false }
     }
 }

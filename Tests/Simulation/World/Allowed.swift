@@ -33,6 +33,22 @@ extension FaultKind {
         }
     }
 
+    /// Redis may not answer for more than a second. Then commits and rebalances do not wait for the statistics.
+    var mayHideRedis: Bool {
+        switch self {
+        case .redisLink, .redisRestart, .redisSlowness: true
+        default: false
+        }
+    }
+
+    /// Partitions go to another worker, or come again.
+    var mayMovePartitions: Bool {
+        switch self {
+        case .crash, .restart, .join, .kafkaBrokers, .kafkaGroup: true
+        default: false
+        }
+    }
+
     /// Pushes that APNs did not accept, or whose work went to another worker, may come after later ones.
     var mayReorder: Bool {
         switch self {

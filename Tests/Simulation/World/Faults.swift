@@ -22,18 +22,22 @@ final class Faults {
 
     /// Plans the faults; each strikes in the time of the traffic.
     func begin() {
+        var (hidesRedis, movesPartitions) = (false, false)
         for _ in 0..<world.plan.faultCount {
             guard let kind = world.plan.faults.isEmpty ? nil : world.plan.faults[system.choice(world.plan.faults.count)]
             else { return }
             world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
             world.allowance.mayReorder = world.allowance.mayReorder || kind.mayReorder
             world.allowance.mayMiscount = world.allowance.mayMiscount || kind.mayMiscount
+            hidesRedis = hidesRedis || kind.mayHideRedis
+            movesPartitions = movesPartitions || kind.mayMovePartitions
             if kind == .redisFull || kind == .redisRefusal { world.allowance.refusesWrites = true }
             if kind.mayDelay { world.allowance.slackNanos = 150 * Self.second }
             system.after(nanos: system.number(2 * Self.second...4 * Self.second + world.plan.trafficNanos)) { [self] in
                 strike(kind)
             }
         }
+        if hidesRedis && movesPartitions { world.allowance.mayMiscount = true }
     }
 
     /// All servers answer and all links carry again.

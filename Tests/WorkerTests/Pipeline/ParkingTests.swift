@@ -60,6 +60,10 @@ import Testing
         #expect(facts == .owesClaim && facts.rawValue == 4096 && facts.flags.isEmpty)
     }
 
+    @Test func aRecordThatCountsItsSourcesOutcomesHasABitForEverAndNoFlag() {
+        #expect(ParkedFacts.countsSource.rawValue == 1 << 23 && ParkedFacts.countsSource.flags.isEmpty)
+    }
+
     @Test func aForeignRecordIsNoParkedRecord() {
         for text in [
             "", "\n", "{}\n{}", "{\"v\":1,\"owed\":\"m\"}", "{\"v\":2,\"park\":\"share\"}\n", "[[[[[[\n", "null\nnull",

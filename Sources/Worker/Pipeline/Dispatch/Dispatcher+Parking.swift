@@ -239,6 +239,9 @@ extension Dispatcher {
         }
         record.holdUntilMs = job.parking?.holdUntilMs
         record.facts = ParkedFacts(of: job.flags)
+        if event.parked == nil, job.devices.isEmpty, let place = event.origin?.place {
+            record.facts.formUnion(place.parkedFacts)
+        }
         record.silentConnections = job.silentConnections.map {
             ParkedRecord.SilentConnection(device: $0.device, epoch: $0.connectionEpoch)
         }

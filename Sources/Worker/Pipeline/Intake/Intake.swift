@@ -427,6 +427,9 @@ struct RecordPlace {
     /// Names the record in the marks that it makes (`MarkCounts`).
     let name: UInt16
 
+    /// For a record that is parked before its marks are read.
+    var parkedFacts: ParkedFacts { inputClass == .events && !isCounted ? .countsSource : [] }
+
     init(_ slot: OffsetLedger.Slot, _ inputClass: InputClass, name: UInt16 = 0, isCounted: Bool = false) {
         self.slot = slot
         self.inputClass = inputClass

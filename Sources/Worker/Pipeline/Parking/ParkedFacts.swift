@@ -13,6 +13,8 @@ struct ParkedFacts: OptionSet, Sendable, Equatable {
     static let owesClaim = ParkedFacts(rawValue: 1 << 12)
     static let clearsBadge = ParkedFacts(rawValue: 1 << 16)
     static let reached = ParkedFacts(rawValue: 1 << 22)
+    /// It was parked before its marks were read: what earlier tries of its source record finished counts with this record.
+    static let countsSource = ParkedFacts(rawValue: 1 << 23)
     static let owesCount = ParkedFacts(rawValue: 1 << 31)
 
     private static let flags: [(fact: ParkedFacts, flag: RecipientJob.Flags)] = [

@@ -57,13 +57,20 @@ extension RecipientJob {
     /// An earlier try finished it: what its mark says counts only if it was a try of the same record.
     func takeEarlier(_ mark: MarkCounts?) {
         guard devices.isEmpty else { return }
-        counts = mark.flatMap { $0.record == event.recordName ? RecipientCounts($0) : nil } ?? RecipientCounts()
+        counts = mark.flatMap { event.counts($0) ? RecipientCounts($0) : nil } ?? RecipientCounts()
     }
 }
 
 extension EventJob {
     /// Of its record, as marks name it.
     fileprivate var recordName: UInt16 { parked?.place.name ?? origin?.place.name ?? 0 }
+
+    /// Its record, or the one that it was parked from, made the mark.
+    fileprivate func counts(_ mark: MarkCounts) -> Bool {
+        if mark.record == recordName { return true }
+        guard let record = parked?.record, record.facts.contains(.countsSource) else { return false }
+        return mark.record == RecordPlace.name(.events, record.source.partition, record.source.offset)
+    }
 
     fileprivate var pushKind: CountedOutcome.PushKind {
         if activity != nil { return .liveActivity }
