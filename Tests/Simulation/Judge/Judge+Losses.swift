@@ -15,6 +15,16 @@ extension Judge {
         return Set(lost.map(\.eventID))
     }
 
+    /// The exception of docs/contract/README.md "Repeats": a badge report takes a read message out of the ledger, so a repeat finds no
+    /// trace of the earlier try.
+    func leftNoTrace(_ event: Sent, _ uid: String, _ repeated: [Observed.Outcome]) -> Bool {
+        guard mayRepeat, repeated.allSatisfy({ $0.reason == "already_read" }) else { return false }
+        return states.contains { state in
+            guard case .report(_, let clientMs) = state.kind else { return false }
+            return state.app == event.app && state.uid == uid && clientMs >= event.sentMs
+        }
+    }
+
     /// Whether what the worker wrote about the event and the user may be lost.
     func mayHaveLost(_ event: Sent, _ uid: String) -> Bool {
         guard !allowance.losses.isEmpty else { return false }

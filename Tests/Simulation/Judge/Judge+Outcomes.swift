@@ -45,7 +45,9 @@ extension Judge {
         let mayRepeat = mayRepeat || event.isDoubled
         let withoutDevice = own.filter { $0.device.isEmpty }
         // With its mark and its entry in the ledger, Redis has lost that there was an earlier try.
-        if !withoutDevice.isEmpty, withoutDevice.count < own.count, !mayHaveLost(event, uid) {
+        if !withoutDevice.isEmpty, withoutDevice.count < own.count, !mayHaveLost(event, uid),
+            !leftNoTrace(event, uid, withoutDevice)
+        {
             found(
                 "a verdict with devices or one without",
                 "\(event.eventID) of \(uid): \(own.map(\.text).joined(separator: "; "))", event.messageID)
