@@ -10,7 +10,7 @@ public final class JSONParser {
     private let maxDepth: Int
     private let handle: OpaquePointer?
     private let view: UnsafeMutablePointer<JSONView>
-    /// The document of the last `check`, or what is wrong with it.
+    /// The document of the last `check`; if it was refused, `refusal` has the fault.
     private var tape = csimdjson_tape()
     private var refusal: JSONFault?
 

@@ -76,7 +76,7 @@ public enum SmallFile {
         return .failure(SecretFault(why: "longer than \(limit) bytes"))
     }
 
-    /// The system's reason, and what it depends on: the user, or the folder where a relative path begins.
+    /// The system's reason. Names the user who lacks the right, or the folder where a relative path begins.
     private static func reason(_ path: String) -> String {
         let code = errno
         let text = strerror(code).map { String(cString: $0) } ?? "cannot be read"

@@ -74,13 +74,13 @@ public struct HealthLook {
         if sum.all >= HealthRule.answersMin, failed / sum.all > HealthRule.notAcceptedMax {
             let reason = mostFrequentRefusal(of: app)
             let most = reason.map { ", most by \($0)" } ?? ""
-            let isTotal = sum.accepted == 0 || reason.map(Self.waitsForAPNs.contains) ?? false
+            let waitsForAPNs = sum.accepted == 0 || reason.map(Self.waitsForAPNs.contains) ?? false
             let share = sum.accepted == 0 ? "none" : "only \(FigureText.percent(sum.accepted / sum.all))"
             notes.append(
                 HealthNote(
                     subject, .notAccepted,
                     "APNs accepted \(share) of \(FigureText.number(sum.all)) pushes \(inTime)\(most)",
-                    alert: isTotal ? "CarillonNothingAccepted" : nil))
+                    alert: waitsForAPNs ? "CarillonNothingAccepted" : nil))
         }
         if sum.all >= HealthRule.unansweredMin, sum.unknown / sum.all > HealthRule.unansweredMax {
             notes.append(

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the operator's page shows of the statistics: the sums of all apps by hour.
+/// The statistics on the operator's page: the sums of all apps by hour.
 struct PageStatistics: Sendable, Equatable {
     /// By the start of the hour, Unix ms.
     var hours: [Int64: StatisticsNumbers] = [:]
     /// Why the newest are missing.
     var fault: String?
 
-    /// Of the hours that begin in this time.
+    /// The sum of the hours that begin in this time.
     func sum(from: Int64, to: Int64) -> StatisticsNumbers {
         stride(from: from, to: to, by: Int(StatisticsKey.hourMs)).reduce(StatisticsNumbers()) { sum, hour in
             hours[hour].map { sum + $0 } ?? sum

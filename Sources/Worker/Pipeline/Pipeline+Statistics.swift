@@ -7,7 +7,7 @@ import Telemetry
 
 /// When the statistics of this shard are written (`Statistics`).
 extension Pipeline {
-    /// Writes what is counted, or asks for the positions of new partitions.
+    /// Writes the counts, or asks for the positions of new partitions.
     ///
     /// - Parameter writes: false: only asks.
     func lookAtStatistics(writes: Bool = true) {
@@ -47,7 +47,7 @@ extension Pipeline {
 
     func didBeginCounting(_ reply: borrowing RedisReply) {
         shard.statistics.didBegin(reply)
-        // Others may have come meanwhile.
+        // More partitions may have been assigned since the question.
         lookAtStatistics(writes: false)
         shard.requestTurn()
     }

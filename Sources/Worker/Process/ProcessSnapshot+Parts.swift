@@ -74,10 +74,15 @@ extension ProcessSnapshot {
     private static func redis(_ shards: [ShardStatus]) -> ProcessPart {
         var part = ProcessPart(.redis)
         // Usually all shards have the same problem: it is one.
-        var known: [ProcessPart.Problem] = []
-        for problem in shards.flatMap(redisProblems) where !known.contains(problem) { known.append(problem) }
-        for problem in known {
-            let those = shards.filter { redisProblems($0).contains(problem) }.map { String($0.index) }
+        var known: [(problem: ProcessPart.Problem, shards: [String])] = []
+        for shard in shards {
+            for problem in redisProblems(shard) {
+                let place = known.firstIndex { $0.problem == problem } ?? known.count
+                if place == known.count { known.append((problem, [])) }
+                known[place].shards.append(String(shard.index))
+            }
+        }
+        for (problem, those) in known {
             let place = those.count == shards.count ? "" : "shard \(those.joined(separator: ", ")): "
             part.add(problem.state, place + problem.text, alert: problem.alert)
         }

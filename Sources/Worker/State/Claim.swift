@@ -177,7 +177,7 @@ public struct PairMark: Sendable, Equatable {
     var notes = EarlierNotes()
     /// The trace for `TraceRecord`; empty if none was kept.
     var trace: [UInt8] = []
-    /// What a finished pair counted as; nil if its worker kept no statistics.
+    /// The counts in the mark of a finished pair; nil if its worker kept no statistics.
     var counts: MarkCounts?
 
     /// Reads the reply of `StateStore.readMark`; nil without a mark.
@@ -198,7 +198,7 @@ public struct PairMark: Sendable, Equatable {
         }
     }
 
-    /// What a finished pair counted as.
+    /// The counts in the mark of a finished pair.
     static func counts(_ reply: borrowing RedisReply) -> MarkCounts? {
         guard state(reply) == .ended else { return nil }
         var rest = reply.bytes.dropFirst()

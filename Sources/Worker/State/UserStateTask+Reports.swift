@@ -4,7 +4,7 @@ import PushCore
 import Redis
 
 /// The steps of a report about a push. With a message's id the user's tokens are read and the pid is derived again; then the
-/// message's mark says whether the push was an accepted alert, and what it counts for. Then the report is noted, and counts if
+/// message's mark says whether the push was an accepted alert, and has its subject. Then the report is noted, and counts if
 /// it is the first of its push and device. One that does not match is counted separately.
 extension UserStateTask {
     mutating func sendReport(
@@ -68,7 +68,7 @@ extension UserStateTask {
 }
 
 extension UserState.PushReport {
-    /// The kind of event whose push to a token of the device has this pid; nil: none has it (contract section 3, `pid`).
+    /// Finds the kind of event by its push id for a token of the device; nil: no kind gives this pid (contract section 3, `pid`).
     ///
     /// A push to an earlier token of the device does not match, because its pid cannot be derived any more. A Live
     /// Activity's payload has no pid.

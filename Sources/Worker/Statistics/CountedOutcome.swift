@@ -7,7 +7,7 @@ import PushCore
 ///
 /// It says when (the hour), what, and for which kind of push. The app, the name and the task are in its `CountedSubject`.
 struct CountedOutcome: Equatable {
-    /// What is counted. The raw values are in marks and must not change.
+    /// The counted kinds. The raw values are in marks and must not change.
     enum Kind: UInt8, CaseIterable {
         case accepted, rejected, expired, suppressed, online
         case arrived, opened
@@ -107,17 +107,7 @@ extension CountedOutcome.Kind {
     }
 
     /// Its word in what people read.
-    var word: String {
-        switch self {
-        case .accepted: "accepted"
-        case .rejected: "rejected"
-        case .expired: "expired"
-        case .suppressed: "suppressed"
-        case .online: "online"
-        case .arrived: "arrived"
-        case .opened: "opened"
-        }
-    }
+    var word: String { "\(self)" }
 }
 
 /// The reasons of outcomes as numbers of one byte, the same in every worker: marks contain them.

@@ -46,7 +46,7 @@ struct SubjectTable {
     }
 
     private var subjects: [Key: CountedSubject] = [:]
-    /// Those of reports, whose texts are with Redis.
+    /// The subjects of reports. Redis has their texts.
     private var reported: [Key: CountedSubject] = [:]
     private var last: CountedSubject?
     private var lastApp: ObjectIdentifier?
@@ -82,7 +82,7 @@ struct SubjectTable {
     }
 }
 
-/// A credential set, whose outcomes are counted together.
+/// A credential set. Its outcomes are counted together.
 struct CountedCredential {
     let name: String
     /// As marks have it.

@@ -6,7 +6,7 @@ import Redis
 /// The outcomes of a finished recipient in its mark, some fifteen bytes behind the `f`.
 ///
 /// A record that is read again after a crash finds its recipients finished: it counts what their marks say, if it made
-/// them itself. A device's report finds here that its push was an accepted alert, and what it counts for. A first byte
+/// them itself. A device's report finds here that its push was an accepted alert, and the subject. A first byte
 /// with the bits `0x80`, flags and the number of outcomes; two bytes that name the record; two bytes of the hour; four
 /// of the name and of the task, where there are such; then four bytes for each outcome.
 struct MarkCounts: Equatable {
@@ -42,7 +42,7 @@ struct MarkCounts: Equatable {
         return UInt8(truncatingIfNeeded: hash ^ hash >> 16 ^ hash >> 8) | 1
     }
 
-    /// What it takes away from a mark's bytes behind the state.
+    /// Takes the counts from the bytes of a mark behind the state.
     ///
     /// - Returns: nil, and leaves the bytes, if there are no counts.
     static func take(_ bytes: inout Slice<UnsafeRawBufferPointer>) -> MarkCounts? {

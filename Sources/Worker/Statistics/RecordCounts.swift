@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The outcomes of one record that is not settled yet, and what they count for.
+/// The outcomes of one record that is not settled yet, with their subject.
 struct RecordCounts {
     /// Nil: they do not count.
     var subject: CountedSubject?
@@ -14,7 +14,7 @@ struct RecordCounts {
 /// The outcomes of a record, each kind with its number.
 struct OutcomeTally {
     private var first: UInt64 = 0
-    /// Of a record with several kinds, for example a group's.
+    /// Further outcomes of a record with several kinds, for example a group's.
     private var others: [(bits: UInt64, count: UInt32)] = []
     private var firstCount: UInt32 = 0
 

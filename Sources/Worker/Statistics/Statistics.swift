@@ -15,7 +15,7 @@ import Telemetry
 final class Statistics {
     private let store: StateStore
     private let days: Int
-    /// Of this shard and life. A flush of an earlier owner of a partition is refused.
+    /// Names this shard in this run of the process. A flush of an earlier owner of a partition is refused.
     private let owner: String
     /// Outcomes that are committed and will never be counted.
     private let lost: Counter
@@ -35,7 +35,7 @@ final class Statistics {
     private var places: [CountedPlace: Place] = [:]
     /// A place has records that an earlier owner counted and did not commit.
     private var hasEarlier = false
-    /// Partitions whose positions are asked for, in the order of the question; empty: none are.
+    /// Redis is asked for the positions of these partitions, in this order; empty: no question is outstanding.
     private var asked: [CountedPlace] = []
     /// When the first flush or question without an answer was made, monotonic; nil: all are answered.
     private var waitingNanos: UInt64?
@@ -120,7 +120,7 @@ final class Statistics {
         return !isOff && !partitions.isEmpty
     }
 
-    /// Its counts, and what is known of it, belong to the next owner or to the earlier epoch.
+    /// Drops the counts and the position of a partition: they belong to the next owner or to the earlier epoch.
     func end(_ place: CountedPlace, nowNanos: UInt64) {
         // Otherwise nothing of them is committed, and the next owner counts them.
         if isHeldUp(nowNanos) { lost.add(open.count(of: place) &+ sent.count(of: place)) }
@@ -160,10 +160,10 @@ final class Statistics {
 
     private func lookForEarlier() { hasEarlier = places.values.contains { $0.earlier != nil } }
 
-    /// The progress that may be committed: what is counted is in Redis first.
+    /// The progress that may be committed: its counts are in Redis.
     func committable(_ place: CountedPlace, _ live: PartitionOffset?, nowNanos: UInt64) -> PartitionOffset? {
         guard hasUnwritten(place), !isHeldUp(nowNanos) else {
-            // An offset never goes back to what the last flush wrote.
+            // An offset never goes back to the position of the last flush.
             places[place]?.written = live
             return live
         }
@@ -191,11 +191,11 @@ final class Statistics {
 
     // MARK: Flushes
 
-    /// Asks for positions, or writes what is counted. Once a second, when partitions come, and at the end.
+    /// Asks for positions, or writes the counts. Once a second, when partitions come, and at the end.
     ///
     /// - Parameters:
     ///   - writes: false: only asks.
-    ///   - progress: of a partition: what is settled, and the newest time that was read.
+    ///   - progress: of a partition: the settled records, and the newest time that was read.
     func look(
         nowMs: Int64, nowNanos: UInt64, writes: Bool,
         _ progress: (CountedPlace, TopicPartition) -> (PartitionOffset?, Int64?)

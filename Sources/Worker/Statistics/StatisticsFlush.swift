@@ -87,7 +87,7 @@ struct StatisticsFlush {
         for (named, text, sums) in tasks.all { write(task: named, text, sums) }
     }
 
-    // MARK: What an outcome adds to
+    // MARK: The fields of an outcome
 
     static func letters(_ outcome: CountedOutcome) -> [String] {
         let isAlert = outcome.push == .alert

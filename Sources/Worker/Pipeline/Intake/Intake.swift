@@ -294,7 +294,7 @@ final class Intake {
         if case .advanced(let partition, _) = settlement { relieve(partition) }
     }
 
-    /// What is settled of a partition.
+    /// The settled records of a partition.
     func progress(of partition: TopicPartition) -> PartitionOffset? {
         withLedger(of: partition) { $0.progress(of: partition) }
     }

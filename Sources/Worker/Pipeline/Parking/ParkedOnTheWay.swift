@@ -9,7 +9,7 @@ final class ParkedOnTheWay: Sendable {
     private struct Record {
         var id: String
         var source: EventSource
-        /// Of the steady clock, which all shards share.
+        /// A time of the steady clock, which all shards share.
         var untilMs: Int64
     }
 

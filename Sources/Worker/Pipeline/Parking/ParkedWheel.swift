@@ -222,7 +222,7 @@ final class ParkedWork {
     /// Its number among all records that this shard read from the topic.
     var number: UInt64 = 0
     var line: ParkedWheel.Key = 0
-    /// The outcomes of its tries, and what they count for; they count when the record is settled.
+    /// The outcomes of its tries with their subject. They count when the record is settled.
     var counted = RecordCounts()
     /// Its begun work parks again.
     var parksAgain = false

@@ -62,7 +62,7 @@ extension RecipientJob {
 }
 
 extension EventJob {
-    /// Of its record, as marks name it.
+    /// The name of its record in marks.
     fileprivate var recordName: UInt16 { parked?.place.name ?? origin?.place.name ?? 0 }
 
     /// Its record, or the one that it was parked from, made the mark.

@@ -24,7 +24,7 @@ final class ChangeJob {
     var isWaitingForRetry = false
     /// It is retried because the mark of the reported push is not there yet.
     var awaitsMark = false
-    /// What it counts as in the statistics, once its record is settled.
+    /// Its counts for the statistics, added once its record is settled.
     var counted = RecordCounts()
     /// Its step is with Redis and long (`UserStates.heavyInHand`).
     var isHeavy = false

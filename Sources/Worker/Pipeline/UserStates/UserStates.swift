@@ -238,7 +238,7 @@ final class UserStates {
         waitingReports -= 1
     }
 
-    /// What a report counts as in the statistics: opened or arrived, for the hour and the kind of its push; or unchecked.
+    /// Counts a report: as opened or arrived, for the hour and the kind of its push; or as unchecked.
     private func tally(_ job: ChangeJob, _ kind: CountedOutcome.Kind, isChecked: Bool) {
         guard let app = job.app, case .state(let task) = job.task else { return }
         guard isChecked, let (counts, outcome) = task.reported else {

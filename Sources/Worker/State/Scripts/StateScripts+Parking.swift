@@ -3,7 +3,7 @@ import Redis
 
 /// Notes of parked events (`StateStore+Parking`).
 extension StateScripts {
-    /// The note has the longest life of what was parked, because earlier events may wait longer than the last one lives.
+    /// The note has the longest life of all parked events, because earlier events may wait longer than the last one lives.
     ///
     /// KEYS user. ARGV 1 field; 2 the note without its id; 3 id; 4 `1` where it was parked before: then the id of one behind it stays.
     static let noteParked = RedisScript(

@@ -20,7 +20,7 @@ extension StateScripts {
 
     /// KEYS positions, last flush of the owner, then those that the steps name by their place. ARGV 1 owner; 2 number of the flush; 3 now in ms; 4 how many
     /// partitions; each with its position; then steps:
-    /// `h` key, seconds, n, then n fields with what is added; `n` key and directory of names, their seconds, hash, text, n, …: of
+    /// `h` key, seconds, n, then n fields with their increments; `n` key and directory of names, their seconds, hash, text, n, …: of
     /// more than 200 names the others are added up as `other`; `t` key and list of tasks, seconds, hash, text, n, …: of more than
     /// 1000 tasks the newest are kept.
     ///
