@@ -38,6 +38,24 @@ import Testing
         #expect(trace.steps[3].input == "level 5 by user, mention none, forced false")
     }
 
+    /// A user's own mute and quiet hours have an end. A group's mute and an allowed alert have none.
+    @Test(
+        arguments: [
+            ("mute=5", nil, nil), ("mute=5", World.midnight * 2, World.midnight * 2), ("group=5", nil, nil),
+            ("dnd=00:00-23:59", nil, World.midnight + 1439 * 60_000), ("", nil, nil), ("mute=5", .max, nil),
+        ] as [(String, Int64?, Int64?)])
+    func theFactsNameTheEndOfTheDenial(words: String, muteEndMs: Int64?, expected: Int64?) {
+        var world = World()
+        world.readMessage("group")
+        if !words.isEmpty { world.readRecipient(words[...]) }
+        world.recipient.mute?.untilMs = muteEndMs
+        var facts = DecisionFacts()
+        _ = decide(
+            world.message, sentMs: world.sentMs, for: world.recipient, policy: world.policy, zones: TestZones(),
+            now: world.now, facts: &facts)
+        #expect(facts.deniedUntilMs == expected)
+    }
+
     @Test func theTraceNamesNoToken() {
         var trace = RecordedTrace()
         _ = DecisionRow("row 26 | two | p2p | alert:phone voip:phone | | allow +1 phone=apns").decide(&trace)

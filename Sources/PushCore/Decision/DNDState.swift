@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A user's quiet windows at one instant, in the time zone that counts for the user (contract section 5, step 9).
 public struct DNDState: Sendable, Equatable {
-    /// A window holds now.
-    public var isActive: Bool
+    /// How long the window that ends last still holds, in minutes; 0 if none holds.
+    public var minutesLeft: Int
     /// 1 allows mentions in groups. 5 allows nothing.
     public var level: Int
     /// Minute of the local week; 0 is Monday 00:00.
     public var weekMinute: Int
 
+    /// A window holds now.
+    public var isActive: Bool { minutesLeft > 0 }
+
     /// Minute of the local day.
     public var minute: Int { weekMinute % 1440 }
 
     /// No window, or a window that is switched off.
-    public static var off: DNDState { DNDState(isActive: false, level: 5, weekMinute: 0) }
+    public static var off: DNDState { DNDState(minutesLeft: 0, level: 5, weekMinute: 0) }
 
-    public init(isActive: Bool, level: Int, weekMinute: Int) {
-        self.isActive = isActive
+    public init(minutesLeft: Int, level: Int, weekMinute: Int) {
+        self.minutesLeft = minutesLeft
         self.level = level
         self.weekMinute = weekMinute
     }
@@ -33,7 +36,7 @@ public struct DNDState: Sendable, Equatable {
         let names = [window.zone, Self.newestZone(recipient.tokens), policy.defaultZone]
         let offset = names.lazy.compactMap { $0.flatMap { zones.offset(of: $0, at: now) } }.first ?? 0
         let minute = Self.minuteOfWeek(now, offset: offset)
-        self.init(isActive: window.left(weekMinute: minute) != nil, level: window.level, weekMinute: minute)
+        self.init(minutesLeft: window.left(weekMinute: minute), level: window.level, weekMinute: minute)
     }
 
     /// - Returns: whether a message is allowed during the window.
@@ -46,11 +49,15 @@ public struct DNDState: Sendable, Equatable {
     public static func endMs(
         for recipient: borrowing Recipient, policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64
     ) -> Int64? {
-        let quiet = DNDState(recipient, policy: policy, zones: zones, now: now)
-        guard quiet.isActive, let left = recipient.settings.dnd?.left(weekMinute: quiet.weekMinute) else { return nil }
+        DNDState(recipient, policy: policy, zones: zones, now: now).endMs(now: now)
+    }
+
+    /// The same for the window of this state, which was evaluated at `now`.
+    func endMs(now: Int64) -> Int64? {
+        guard isActive else { return nil }
         // The current minute counts whole.
         let begun = now &- (now % 60_000 + 60_000) % 60_000
-        return begun &+ Int64(left) * 60_000
+        return begun &+ Int64(minutesLeft) * 60_000
     }
 
     /// The minute of the local week, 0-10079, also before 1970.
@@ -76,11 +83,11 @@ public struct DNDState: Sendable, Equatable {
 }
 
 extension UserSettings.DoNotDisturb {
-    /// How long the window that ends last still holds, in minutes; nil if none holds.
-    func left(weekMinute: Int) -> Int? {
-        var most: Int?
+    /// How long the window that ends last still holds, in minutes; 0 if none holds.
+    func left(weekMinute: Int) -> Int {
+        var most = 0
         for window in windows {
-            if let left = window.left(weekMinute: weekMinute), left > most ?? 0 { most = left }
+            if let left = window.left(weekMinute: weekMinute), left > most { most = left }
         }
         return most
     }

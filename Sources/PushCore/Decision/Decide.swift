@@ -177,6 +177,11 @@ private func facts(
     facts.keep(.counted, if: counted)
     facts.keep(.conversationOpen, if: recipient.hasOpenOnMobile(message.conversation.id, at: now))
     facts.keep(chain)
+    if denials.mute != nil {
+        facts.deniedUntilMs = chain.untilMs
+    } else if denials.window != nil {
+        facts.deniedUntilMs = quiet.endMs(now: now)
+    }
     return facts
 }
 

@@ -2,9 +2,9 @@
 /// The inputs and results of one decision's steps as codes: four bytes, without texts or ids, so that every push can
 /// keep them (`carillon trace`).
 public struct DecisionFacts: OptionSet, Sendable, Hashable {
-    public var rawValue: UInt32
+    public var rawValue: UInt64
 
-    public init(rawValue: UInt32) {
+    public init(rawValue: UInt64) {
         self.rawValue = rawValue
     }
 
@@ -41,8 +41,20 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
 
     /// The level of step 8 and the link of the chain that set it.
     mutating func keep(_ chain: MuteChain) {
-        rawValue |= UInt32(Self.levels.firstIndex(of: chain.level) ?? 0) << 16
-        rawValue |= UInt32(Self.links.firstIndex(of: chain.link) ?? 0) << 20
+        rawValue |= UInt64(Self.levels.firstIndex(of: chain.level) ?? 0) << 16
+        rawValue |= UInt64(Self.links.firstIndex(of: chain.link) ?? 0) << 20
+    }
+
+    /// The end of the mute or of the quiet hours that deny the alert, Unix ms. Nil for no end, and beyond the year 2106.
+    public internal(set) var deniedUntilMs: Int64? {
+        get {
+            let seconds = rawValue >> 32
+            return seconds == 0 ? nil : Int64(seconds) * 1000
+        }
+        set {
+            let seconds = newValue.flatMap { UInt32(exactly: $0 / 1000) } ?? 0
+            rawValue = rawValue & 0xFFFF_FFFF | UInt64(seconds) << 32
+        }
     }
 
     mutating func keep(_ fact: DecisionFacts, if holds: Bool) {

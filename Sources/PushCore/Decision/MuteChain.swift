@@ -5,6 +5,8 @@
 public struct MuteChain: Sendable, Equatable {
     public var level: MuteLevel
     public var link: Link
+    /// The end of the user's own mute, Unix ms; nil for no end.
+    var untilMs: Int64?
 
     /// The level and the link that set it, in words.
     static func text(_ level: MuteLevel, by link: Link) -> String {
@@ -23,6 +25,7 @@ public struct MuteChain: Sendable, Equatable {
         if let mute = recipient.mute, mute.level != .unset, mute.isActive(at: now) {
             self.level = mute.level
             self.link = .user
+            self.untilMs = mute.untilMs
         } else if conversation.type.hasMembers, let level = recipient.groupLevel, level != .unset {
             self.level = level
             self.link = .group

@@ -161,7 +161,14 @@ extension StateReader {
         return UserFacts(
             settings: recipient.settings, tokens: recipient.tokens, presence: recipient.presence,
             malformedPresence: try await malformedPresence(app: app, uid: uid), leases: leases,
-            badge: try await badge(app: app, uid: uid))
+            badge: try await badge(app: app, uid: uid), mutes: try await mutes(app: app, uid: uid))
+    }
+
+    /// The user's own mutes, also ended ones.
+    private func mutes(app: String, uid: String) async throws(RedisFault) -> [UserFacts.Muted] {
+        try await ask(
+            { (store, tag) throws(RedisFault) in try store.readConversations(app: app, uid: uid, tag: tag) },
+            { RecipientReplies.mutes($0) })
     }
 
     /// Fields of the presence key that count as absent because nobody can read them.
@@ -196,6 +203,14 @@ public struct UserFacts: Sendable {
     public var leases: [String: Int64]
     /// Uncapped.
     public var badge: Int64
+    /// The user's own mutes by conversation, also ended ones.
+    public var mutes: [Muted]
+
+    /// A conversation that the user muted.
+    public struct Muted: Sendable {
+        public var conversation: String
+        public var mute: Recipient.Mute
+    }
 
     /// A field as it is stored, cut.
     public struct Malformed: Sendable {

@@ -35,7 +35,7 @@ public enum TraceSentence {
         case .online:
             return "Sent\(to) at \(clock(device.atMs)) by its connection, which wants no ack."
         case .suppressed:
-            return "Not pushed\(to): \(why(device.reason, record.facts))."
+            return "Not pushed\(to): \(why(device, of: record))."
         case .expired:
             return "Not pushed\(to): it expired before it could be sent."
         case .rejected:
@@ -47,17 +47,20 @@ public enum TraceSentence {
     }
 
     /// A suppression in words; `reason` itself if it is not known.
-    private static func why(_ reason: String, _ facts: DecisionFacts) -> String {
-        switch Reason(rawValue: reason) {
-        case .convMuted: muted(facts)
-        case nil: reason
+    private static func why(_ device: TraceRecord.Device, of record: TraceRecord) -> String {
+        let until = record.facts.deniedUntilMs.map { " until \(end($0, seenAtMs: device.atMs))" } ?? ""
+        return switch Reason(rawValue: device.reason) {
+        case .convMuted: muted(record.facts, until)
+        case .dnd: Reason.dnd.words + until
+        case nil: device.reason
         case let reason?: reason.words
         }
     }
 
-    private static func muted(_ facts: DecisionFacts) -> String {
+    /// - Parameter until: the end of the mute, with a leading space; empty for none.
+    private static func muted(_ facts: DecisionFacts, _ until: String) -> String {
         switch facts.link {
-        case .user: "the user muted the conversation (level \(facts.level.rawValue))"
+        case .user: "the user muted the conversation\(until) (level \(facts.level.rawValue))"
         case .group: "the group is muted (level \(facts.level.rawValue))"
         case .app: "the app mutes it (level \(facts.level.rawValue))"
         case .none: Reason.convMuted.words
@@ -77,6 +80,13 @@ public enum TraceSentence {
         case "unclaimed": "Redis refuses writes"
         default: reason
         }
+    }
+
+    /// The time of the day in UTC, with the date if that is another day.
+    private static func end(_ ms: Int64, seenAtMs: Int64) -> String {
+        let dayMs: Int64 = 86_400_000
+        guard ms / dayMs != seenAtMs / dayMs else { return clock(ms) }
+        return "\(Timestamp.text(seconds: ms / 1000).prefix(10)) \(clock(ms))"
     }
 
     /// The time of the day in UTC.

@@ -30,6 +30,19 @@ public enum RecipientReplies {
         if !reply[1].isNull { recipient.read = readMark(reply[1].bytes) }
     }
 
+    /// The mutes among all fields of the key, by conversation; unreadable ones are absent.
+    static func mutes(_ reply: borrowing RedisReply) -> [UserFacts.Muted] {
+        var mutes: [UserFacts.Muted] = []
+        reply.forEachPair { field, value in
+            guard let letter = field.bytes.first, letter == UInt8(ascii: "m"), let mute = mute(value.bytes),
+                let conversation = CompactText.text(
+                    UnsafeRawBufferPointer(rebasing: field.bytes.dropFirst()), atMost: EventReader.Limit.name)
+            else { return }
+            mutes.append(UserFacts.Muted(conversation: conversation, mute: mute))
+        }
+        return mutes.sorted { $0.conversation < $1.conversation }
+    }
+
     /// Settings and tokens.
     public static func user(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
         recipient.parked.removeAll()

@@ -30,6 +30,14 @@ extension StateStore {
         }
     }
 
+    /// All of a user's mutes and read marks (`RecipientReplies.mutes`): at most 2048 of both. For commands.
+    func readConversations(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HGETALL")
+            command.key("c:s", app, uid)
+        }
+    }
+
     /// A member's level in a group (`RecipientReplies.member`), if the member scan has not given it.
     public func readMember(app: String, group: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in

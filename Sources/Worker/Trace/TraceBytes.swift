@@ -35,7 +35,7 @@ struct TraceBytes {
             piece.number(atMs)
             // A producer's clock may be ahead of ours.
             piece.number(atMs &- sentMs)
-            piece.number(Int64(facts.rawValue))
+            piece.number(Int64(bitPattern: facts.rawValue))
             piece.text(msgID)
             piece.text(eventID)
         }
@@ -137,7 +137,7 @@ extension TraceRecord {
         self.init(
             atMs: atMs, sentMs: atMs &- age, kind: kind, msgID: msgID.isEmpty && kind != .liveActivity ? id : msgID,
             eventID: eventID.isEmpty ? id : eventID,
-            facts: DecisionFacts(rawValue: UInt32(truncatingIfNeeded: facts)), isResumed: flags & 1 != 0)
+            facts: DecisionFacts(rawValue: UInt64(bitPattern: facts)), isResumed: flags & 1 != 0)
         while !reader.rest.isEmpty {
             guard let device = reader.device(atMs) else { return nil }
             devices.append(device)

@@ -13,6 +13,7 @@ enum UserText {
         var text: TerminalText = "\(Style.bold("\(uid)")) of app \(app)\n"
         text += row("badge", "\(facts.badge)")
         for (name, value) in settings(facts.settings) { text += row(name, "\(value)") }
+        text += rows(ofMutes: facts.mutes, nowMs: Loop.wallMs())
         if facts.tokens.isEmpty { text += row("tokens", Style.dim("none: nothing can be pushed")) }
         for token in facts.tokens { text += row("token", line(token)) }
         if facts.presence.isEmpty, facts.malformedPresence.isEmpty {
@@ -44,6 +45,21 @@ enum UserText {
         if settings.holdSeconds > 0 { rows.append(("hold_s", String(settings.holdSeconds))) }
         if let language = settings.language { rows.append(("lang", language)) }
         return rows
+    }
+
+    private static let shownMutesMax = 20
+
+    /// Only mutes that hold, since an ended one decides nothing.
+    private static func rows(ofMutes mutes: [UserFacts.Muted], nowMs: Int64) -> TerminalText {
+        let holding = mutes.filter { $0.mute.level != .unset && $0.mute.untilMs ?? .max > nowMs }
+        var text: TerminalText = ""
+        for muted in holding.prefix(shownMutesMax) {
+            let end = muted.mute.untilMs.map { " until \(time($0))" } ?? ""
+            text += row("mute", "\(muted.conversation)  level \(muted.mute.level.rawValue)\(end)")
+        }
+        let left = holding.count - shownMutesMax
+        if left > 0 { text += row("mute", Style.dim("and \(left) more: --json lists all")) }
+        return text
     }
 
     private static func words(_ window: DNDWindow) -> String {
@@ -120,6 +136,16 @@ enum UserText {
         writer.member("badge", facts.badge)
         writer.key("settings")
         write(facts.settings, to: &writer)
+        writer.key("mutes")
+        writer.beginArray()
+        for muted in facts.mutes {
+            writer.beginObject()
+            writer.member("conv", muted.conversation)
+            writer.member("level", Int64(muted.mute.level.rawValue))
+            if let until = muted.mute.untilMs { writer.member("until_ms", until) }
+            writer.endObject()
+        }
+        writer.endArray()
         writer.key("tokens")
         writer.beginArray()
         for token in facts.tokens { write(token, to: &writer) }

@@ -306,12 +306,24 @@ struct CommandWorldTests {
         await world.close()
     }
 
-    @Test func malformedPresenceIsShownAsSuch() async throws {
+    @Test func userShowsMutesThatHoldAndMalformedPresenceAsSuch() async throws {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         _ = try world.redis.command(#"HSET "p:{im:bob}" phone "fg,ios,gw-1""#)
         let user = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
         #expect(user.code == 0 && user.output.contains("malformed") && user.output.contains("fg,ios,gw-1"))
+        let until: Int64 = 4_000_000_000_000
+        _ = try world.redis.command(#"HSET c:s:{im:bob} mgone "5 1" mnews "2 \#(until)" mteam 5 rteam "9 9|""#)
+        let muted = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
+        #expect(
+            muted.output.contains("news  level 2 until 2096-10-02T07:06:40") && muted.output.contains("team  level 5"))
+        #expect(!muted.output.contains("gone"))
+        let json = try JSONTree(
+            parsing: Array(
+                try CommandRun("user", "--config", path, "--app", "im", "--user", "bob", "--json").output.utf8))
+        let mutes = json["mutes"]?.array ?? []
+        #expect(mutes.compactMap { $0["conv"]?.string } == ["gone", "news", "team"])
+        #expect(mutes.map { $0["until_ms"]?.int } == [1, until, nil])
         await world.close()
     }
 
@@ -324,6 +336,7 @@ struct CommandWorldTests {
         let uid = "b\u{9b}31m\u{202e}ob"
         _ = try world.redis.command(#"HSET "p:{im:\#(uid)}" "\#(hostile)" "fg,ios,\#(hostile),1,1,1,-,\#(hostile),l""#)
         _ = try world.redis.command(#"HSET "c:u:{im:\#(uid)}" la "1 \#(hostile)" ph "1 1\x1b[2J""#)
+        _ = try world.redis.command(#"HSET "c:s:{im:\#(uid)}" "m\#(hostile)" 5"#)
         let event = Self.event.replacing("bob", with: uid).replacing("\"c1\"", with: #""c\u001b[2J\u009b1m\u2066""#)
         let told = try CommandRun("explain", "--config", path, "--event", "-", "--at", "sent", input: event + "\n")
         let user = try CommandRun("user", "--config", path, "--app", "im", "--user", uid)

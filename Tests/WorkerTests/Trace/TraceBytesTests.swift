@@ -56,6 +56,15 @@ struct TraceBytesTests {
             ])
     }
 
+    @Test func everyBitOfTheFactsIsKept() throws {
+        let facts = DecisionFacts(rawValue: .max)
+        let bytes = TraceBytes(
+            atMs: 1, sentMs: 1, id: "m", msgID: "m", eventID: "m", facts: facts, isResumed: false
+        ).bytes
+        let record = try #require(bytes.withUnsafeBytes { TraceRecord($0, kind: .message, id: "m") })
+        #expect(record.facts == facts && facts.deniedUntilMs == 4_294_967_295_000)
+    }
+
     @Test func anOrdinaryPushTakesAboutAHundredBytes() {
         let bytes = Self.write([Self.outcomes[1]])
         #expect(bytes.count < 80)
