@@ -194,10 +194,9 @@ package final class Stage: @unchecked Sendable {
     /// Waits until every shard of these workers has its share of all partitions, and Redis and APNs answer.
     package func awaitGroup(of workers: [StageWorker]) throws {
         try until("the group has formed") {
-            let snapshots = workers.map { $0.status() }
-            let shares = snapshots.flatMap(\.shards).map(\.assignedPartitions)
-            return snapshots.allSatisfy(\.isReady) && !shares.contains(0)
-                && shares.reduce(0, +) == 2 * settings.partitions
+            let shares = workers.flatMap { $0.seat.status }.map(\.assignedPartitions)
+            return !shares.contains(0) && shares.reduce(0, +) == 2 * settings.partitions
+                && workers.allSatisfy { $0.status().isReady }
         }
     }
 

@@ -61,7 +61,7 @@ package final class StageWorker {
     }
 
     /// Records settled since its start.
-    package var settled: Int { status().shards.reduce(0) { $0 + Int($1.settledRecords) } }
+    package var settled: Int { seat.status.reduce(0) { $0 + Int($1.settledRecords) } }
 
     /// The clock that it goes by is ahead of the stage's by that from now on.
     package func setClock(aheadMs: Int64) {
@@ -72,5 +72,5 @@ package final class StageWorker {
     /// The clock of its machine is ahead by that: of what reads the time without `ShardClock`, too.
     package func setMachineClock(aheadMs: Int64) { process.setWall(aheadMs: aheadMs) }
 
-    package func assignedPartitions() -> Int { status().shards.reduce(0) { $0 + $1.assignedPartitions } }
+    package func assignedPartitions() -> Int { seat.status.reduce(0) { $0 + $1.assignedPartitions } }
 }
