@@ -195,7 +195,7 @@ struct ScriptGenerator {
 
     private mutating func settings() -> [[UInt8]] {
         let user = user()
-        switch words.below(8) {
+        switch words.below(9) {
         case 0...2:
             let pairs = words.some(3) { words in
                 [
@@ -217,6 +217,10 @@ struct ScriptGenerator {
                 ["f\(words.below(2))", "2 \(time()) 1 \(words.below(9))", "id\(words.below(3))"]
                     + words.pick([[], ["1"]]))
         case 6: return call(StateScripts.forgetParked, ["c:n:" + user], ["f\(words.below(2))", "id\(words.below(3))"])
+        case 7:
+            return call(
+                StateScripts.noteParkedConversation, ["c:g:" + user],
+                ["2 \(time()) 1 \(words.below(9))", "id\(words.below(3))", "90000"])
         default: return call(StateScripts.forgetParkedConversation, ["c:g:" + user], ["id\(words.below(3))"])
         }
     }

@@ -6,7 +6,7 @@ import Redis
 ///
 /// Field `y` + device of the user's hash, with an empty device for all of them; or `c:y:{app:conversation}` for an event that is
 /// parked with all its recipients. Value: `2 <due> <written> <until> <id>`, the times in Unix ms (`ParkedNote`), of the one that
-/// was parked last. Earlier versions wrote `<due> <id>`.
+/// was parked last; `until` is the longest of all. Earlier versions wrote `<due> <id>`.
 extension StateStore {
     private static let conversationSeconds: Int64 = 2 * 86_400
 
@@ -55,14 +55,11 @@ extension StateStore {
     func noteParked(
         app: String, conversation: String, _ note: ParkedNote, id: String, tag: UInt64
     ) throws(RedisFault) {
-        try change(tag) { command in
-            command.arg(word: "SET")
+        try change(tag, StateScripts.noteParkedConversation, keyCount: 1) { command in
             command.key("c:y", app, conversation)
             command.part(note)
-            command.part(byte: UInt8(ascii: " "))
-            command.part(id)
             command.end()
-            command.arg(word: "EX")
+            command.arg(id)
             command.arg(Self.conversationSeconds)
         }
     }

@@ -80,6 +80,16 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["pad accepted ok", "phone suppressed already_read"])
     }
 
+    @Test func aSilentConnectionIsNamedAfterAnAcceptedPushOfAnEarlierTry() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.connect("web")
+            user.decide(resuming: .init(accepted: [EarlierPush("phone")]))
+            user.missAck("web")
+            user.decide()
+        }
+        #expect(outcomes == ["phone accepted ok", "web suppressed no_token"])
+    }
+
     @Test func anAckOfAnEarlierTryCountsOnARouteWithoutAlert() async throws {
         let outcomes = try await Played.outcomes { user in
             user.bind("phone", "pad")

@@ -147,9 +147,18 @@ struct RecipientReadTests {
                     try store.noteParked(
                         app: StateWorld.app, uid: "u", device: "d", note, id: id, isAgain: false, tag: tag)
                 }, { $0.int64 })
+            _ = try await world.ask(
+                { store, tag in
+                    try store.noteParked(app: StateWorld.app, conversation: "c", note, id: id, tag: tag)
+                }, { $0.int64 })
         }
+        let longest = ParkedNote(dueMs: base + 2, writtenMs: base + 1, untilMs: base + 99)
         let parked = try await world.recipient("u").recipient.parked
-        #expect(parked.map(\.note) == [ParkedNote(dueMs: base + 2, writtenMs: base + 1, untilMs: base + 99)])
+        #expect(parked.map(\.note) == [longest])
+        let ofConversation = try await world.ask(
+            { store, tag in try store.readParked(app: StateWorld.app, conversation: "c", tag: tag) },
+            { StateStore.parkedNote($0) })
+        #expect(ofConversation == longest)
         await world.end()
     }
 

@@ -197,6 +197,8 @@ final class RecipientJob {
     ///   acknowledge is no such device: the record `no_token` is the recipient's.
     func hasDeviceVerdicts(_ reason: Reason) -> Bool {
         if let parking, !parking.returned.isEmpty || !parking.done.isEmpty { return true }
+        // Also the push of an earlier try, whose device has no route here.
+        if flags.contains(.accepted) { return true }
         guard reason == .noToken, let first = devices.first?.route.device else {
             return !devices.isEmpty || !silentConnections.isEmpty
         }

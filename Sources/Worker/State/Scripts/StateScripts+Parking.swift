@@ -3,20 +3,35 @@ import Redis
 
 /// Notes of parked events (`StateStore+Parking`).
 extension StateScripts {
-    /// The note has the longest life of all parked events, because earlier events may wait longer than the last one lives.
-    ///
+    /// A note has the longest life of all parked events, because earlier events may wait longer than the last one lives.
+    private static let longest = """
+        local function longest(note, cur)
+            local before = string.match(cur or '', '^2 %d+ %d+ (%d+) ')
+            local head, own = string.match(note, '^(2 %d+ %d+ )(%d+)$')
+            return before and own and tonumber(before) > tonumber(own) and head .. before or note
+        end
+        """
+
     /// KEYS user. ARGV 1 field; 2 the note without its id; 3 id; 4 `1` where it was parked before: then the id of one behind it stays.
     static let noteParked = RedisScript(
         """
         #!lua
+        \(longest)
         local id, cur = ARGV[3], redis.call('HGET', KEYS[1], ARGV[1])
         if cur and ARGV[4] then
             id = string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or id
         end
-        local note, before = ARGV[2], string.match(cur or '', '^2 %d+ %d+ (%d+) ')
-        local head, own = string.match(note, '^(2 %d+ %d+ )(%d+)$')
-        if before and own and tonumber(before) > tonumber(own) then note = head .. before end
-        redis.call('HSET', KEYS[1], ARGV[1], note .. ' ' .. id)
+        redis.call('HSET', KEYS[1], ARGV[1], longest(ARGV[2], cur) .. ' ' .. id)
+        return 1
+        """)
+
+    /// KEYS note of a conversation. ARGV 1 the note without its id; 2 id; 3 seconds.
+    static let noteParkedConversation = RedisScript(
+        """
+        #!lua
+        \(longest)
+        local note = longest(ARGV[1], redis.call('GET', KEYS[1]))
+        redis.call('SET', KEYS[1], note .. ' ' .. ARGV[2], 'EX', ARGV[3])
         return 1
         """)
 
