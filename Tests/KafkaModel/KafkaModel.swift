@@ -58,6 +58,14 @@ package final class KafkaModel {
 
     func at(_ nanos: UInt64, _ body: @escaping () -> Void) { events.push(max(nanos, now()), body) }
 
+    /// Frees what waits, which refers to the world.
+    package func end() {
+        events = EventHeap()
+        topics = [:]
+        groups = [:]
+        (log, didCommit) = (nil, nil)
+    }
+
     // MARK: - Clients
 
     func add(_ client: ModelGroupClient) {

@@ -12,6 +12,8 @@ final class ModelFetcher {
         var next: Int64?
         /// The next one to deliver.
         var due: Int64?
+        /// Of its assignment.
+        let start: UInt
         var version: UInt
         var isPaused = false
         var isFetching = false
@@ -44,7 +46,7 @@ final class ModelFetcher {
         for start in starts {
             lastVersion += 1
             readings.removeAll { $0.partition == start.partition }
-            readings.append(Reading(partition: start.partition, version: lastVersion))
+            readings.append(Reading(partition: start.partition, start: lastVersion, version: lastVersion))
             begin(start)
         }
         readings.sort { $0.partition < $1.partition }
@@ -59,21 +61,21 @@ final class ModelFetcher {
             readings[index].due = offset
         case .oldest: reset(index)
         case .committed:
-            let version = readings[index].version
-            askCommitted(start.partition, version)
+            askCommitted(start.partition, readings[index].start)
         }
     }
 
-    private func askCommitted(_ partition: TopicPartition, _ version: UInt) {
+    /// A pause in between does not take the answer back.
+    private func askCommitted(_ partition: TopicPartition, _ start: UInt) {
         connection.ask(broker: client.coordinatorBroker) { [client] reply in
             let offset = client.model.committed(
                 client.options.group, client.topics[partition.topic], Int(partition.partition))
             reply(offset?.offset)
         } _: { [weak self] (answer: Int64??) in
-            guard let self, let index = index(of: partition), readings[index].version == version else { return }
+            guard let self, let index = index(of: partition), readings[index].start == start else { return }
             guard let answer else {
                 return client.host.after(model.pick(model.settings.retryNanos)) { [weak self] in
-                    self?.askCommitted(partition, version)
+                    self?.askCommitted(partition, start)
                 }
             }
             if let answer {

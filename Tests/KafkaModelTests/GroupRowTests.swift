@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import Kafka
 import KafkaModel
 import Testing
+
+@testable import Kafka
 
 /// Rebalances of the real `KafkaConsumer`, over the model.
 @Suite("Rebalances over the model")
@@ -47,6 +48,23 @@ struct GroupRowTests {
         #expect(one.revocations.allSatisfy { !$0.lost } && two.revocations.allSatisfy { !$0.lost })
         #expect(one.revocations.count == 1)
         #expect(one.revocations.first?.partitions.count == (strategy == "cooperative-sticky" ? 2 : 4))
+    }
+
+    @Test func aPartitionThatIsPausedWhileTheClientAsksWhereToBeginIsReadAfterwards() throws {
+        let world = Self.world(partitions: 1)
+        Self.fill(world)
+        let client = try ModelClients(world.host("one")).group(
+            KafkaConfiguration(brokers: "model", group: "g"), topics: ["events"], reportsEnds: true)
+        let one = GroupMember("one", KafkaConsumer(client))
+        world.members.append(one)
+        #expect(world.run { world.model.committed("g", "events", 0)?.offset == 5 })
+        let partition = TopicPartition(topic: 0, partition: 0)
+        _ = client.assign([PartitionStart(partition: partition, place: .committed)])
+        client.pause([partition])
+        world.run(1)
+        client.resume([partition])
+        world.write("events", 0, ["v5"])
+        #expect(world.run { one.seen.count == 6 })
     }
 
     @Test(arguments: strategies)

@@ -39,6 +39,25 @@ struct AssignmentStartTests {
         broker.pushErrors(api: .offsetFetch, Array(repeating: 14, count: 1000))
     }
 
+    @Test func aPartitionThatIsPausedWhileTheLibraryAsksWhereToBeginIsReadAfterwards() async throws {
+        struct Outcome: Sendable { var hasBegun: Bool, isRead: Bool }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 2)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            member.onAssigned = { member.consumer.pause(member.consumer.assignment) }
+            member.consumer.assignmentPatienceMs = 0
+            Self.loads(broker)
+            let hasBegun = pump([member]) { !member.consumer.assignment.isEmpty }
+            member.consumer.resume(member.consumer.assignment)
+            broker.clearErrors(api: .offsetFetch)
+            return Outcome(hasBegun: hasBegun, isRead: pump([member]) { member.seen.count == 2 })
+        }
+        #expect(outcome.hasBegun && outcome.isRead, "\(outcome)")
+    }
+
     @Test func aMemberThatIsForgottenWhileItAsksWhereToBeginComesBack() async throws {
         struct Outcome: Sendable { var hasAsked: Bool, isLost: Bool, isRead: Bool }
         let outcome = try await offPool { () throws -> Outcome in

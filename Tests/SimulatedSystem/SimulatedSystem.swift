@@ -78,6 +78,7 @@ package final class SimulatedSystem: VirtualSystem {
     package func end() {
         events.removeAll()
         network.end()
+        (part, didTurn) = (nil, nil)
         seats = [:]
         watchedBy = [:]
     }

@@ -81,6 +81,10 @@ extension JudgeTests {
             $0.open("p1", "m1", "s2", "applied")
             $0.open("p1", "m1", "s3", "applied")
         },
+        Row("the second of two equal reports counts", nil) {
+            $0.open("p1", "m1", "s2", "repeat")
+            $0.open("p1", "m1", "s3", "applied")
+        },
         Row("a report that is not taken", "reports") { $0.open("p1", "m1", "s2", "ignored") },
     ]
 
@@ -105,6 +109,16 @@ extension JudgeTests {
         Row("an outcome less of an event that Kafka dropped", nil) {
             $0.observed.counted = [" accepted": 2]
             $0.allowance.lostEvents = ["e1"]
+        },
+        Row("an expiry for all after an end that counts", nil) {
+            $0.allowance.mayRepeat = true
+            $0.change("e1") {
+                $0.isToGroup = true
+                $0.push.expireMs = HistoryOfOneDay.ms(30)
+            }
+            $0.observed.pushes[0].expiration = HistoryOfOneDay.ms(30) / 1000
+            $0.outcome("e1", "expired", "expired", uid: "", at: 40)
+            $0.observed.counted = [" accepted": 3]
         },
         Row("a message more", "the badge") { $0.setProbe(badge: 4) },
         Row("a message less", "the badge") { $0.setProbe(badge: 2) },

@@ -43,6 +43,11 @@ struct JudgeTests {
             $0.outcome("e2", "suppressed", "conv_muted", at: 22)
             $0.setProbe(badge: 2)
         },
+        Row("a repeat after a muted try, which left no trace", nil) {
+            $0.allowance.mayRepeat = true
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 20.05)
+            $0.outcome("e2", "suppressed", "conv_muted", at: 20.1)
+        },
         Row("a mute at the time of the message may hold or not", nil) {
             $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 20.5)
         },
@@ -72,6 +77,11 @@ struct JudgeTests {
     ]
 
     static let outcomeRows = [
+        Row("a muted end after the device's", "a verdict with devices or one without") {
+            $0.allowance.mayRepeat = true
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 20.05)
+            $0.outcome("e2", "suppressed", "conv_muted", at: 40)
+        },
         Row("no outcome", "one final outcome") { $0.observed.outcomes.removeFirst() },
         Row("two outcomes of a device", "one final outcome") {
             $0.outcome("e1", "suppressed", "expired", device: "d1", at: 13)

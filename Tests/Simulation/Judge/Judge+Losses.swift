@@ -15,10 +15,17 @@ extension Judge {
         return Set(lost.map(\.eventID))
     }
 
-    /// The exception of docs/contract/README.md "Repeats": a badge report takes a read message out of the ledger, so a repeat finds no
-    /// trace of the earlier try.
-    func leftNoTrace(_ event: Sent, _ uid: String, _ repeated: [Observed.Outcome]) -> Bool {
-        guard mayRepeat, repeated.allSatisfy({ $0.reason == "already_read" }) else { return false }
+    /// The exception of docs/contract/README.md "Repeats": the earlier try wrote nothing to Redis, because the message did not count,
+    /// or a badge report took the read message out of the ledger. So a repeat finds no trace of it.
+    func leftNoTrace(_ event: Sent, _ uid: String, _ own: [Observed.Outcome]) -> Bool {
+        guard mayRepeat else { return false }
+        let (whole, named) = (own.filter(\.device.isEmpty), own.filter { !$0.device.isEmpty })
+        let firstNanos = named.map(\.atNanos).min() ?? .max
+        let isUncounted = whole.allSatisfy { one in
+            one.atNanos <= firstNanos && (one.reason == "conv_muted" || !event.push.isCounted)
+        }
+        if isUncounted { return true }
+        guard whole.allSatisfy({ $0.reason == "already_read" }) else { return false }
         return states.contains { state in
             guard case .report(_, let clientMs) = state.kind else { return false }
             return state.app == event.app && state.uid == uid && clientMs >= event.sentMs

@@ -46,7 +46,7 @@ extension Judge {
         let withoutDevice = own.filter { $0.device.isEmpty }
         // With its mark and its entry in the ledger, Redis has lost that there was an earlier try.
         if !withoutDevice.isEmpty, withoutDevice.count < own.count, !mayHaveLost(event, uid),
-            !leftNoTrace(event, uid, withoutDevice)
+            !leftNoTrace(event, uid, own)
         {
             found(
                 "a verdict with devices or one without",

@@ -27,7 +27,7 @@ extension Judge {
         }
     }
 
-    /// The first report per push and device counts, and no other; the worker knows its own push ids.
+    /// One report per push and device counts; the worker knows its own push ids. Of two at the same time it may be the second.
     mutating func checkReports() {
         // Repeated, or with a bind that Redis has lost, the same report has another result.
         guard !mayRepeat else { return }
@@ -36,7 +36,6 @@ extension Judge {
             guard case .pushReport(let device, let pid, let messageID, let isOpened) = state.kind,
                 let outcome = observed.results[state.eventID]?.outcome
             else { continue }
-            let isFirst = counted.insert("\(pid) \(device) \(isOpened)").inserted
             // A push to an earlier token of the device cannot be checked any more.
             let binds = history(state.app, state.uid).states.filter {
                 if case .bind(device, _, .alert) = $0.kind { true } else { false }
@@ -45,7 +44,7 @@ extension Judge {
             if outcome == "ignored", isSteady {
                 found("reports", "\(state.eventID) of \(messageID) at \(state.uid)'s \(device) is ignored", messageID)
             }
-            if outcome == "applied", !isFirst {
+            if outcome == "applied", !counted.insert("\(pid) \(device) \(isOpened)").inserted {
                 found("reports", "\(state.eventID) of \(messageID) at \(state.uid)'s \(device) counts again", messageID)
             }
         }

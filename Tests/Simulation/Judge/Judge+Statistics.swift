@@ -4,7 +4,8 @@ extension Judge {
     /// tries before it did not end. Of an event that its producer wrote twice each may count.
     ///
     /// A recipient's outcomes count with the end of the record. They may be missing if the record was deleted before, if it was
-    /// read again and ended for all recipients at once, or if its next try ended the recipient without this device.
+    /// read again and ended for all recipients at once, or if its next try ended the recipient without this device. The end for all
+    /// recipients may be missing in place of them.
     mutating func checkStatistics() {
         guard !allowance.mayMiscount, let counted = observed.counted else { return }
         let doubled = Set(sent.filter(\.isDoubled).map { "\($0.app) \($0.eventID)" })
@@ -40,6 +41,9 @@ extension Judge {
     /// - Parameter ends: when a recipient ended again or without devices, or an event for all its recipients.
     private func mayBeMissing(_ last: Observed.Outcome, _ ends: [String: UInt64]) -> Bool {
         if allowance.lostEvents.contains(last.eventID) { return true }
+        if last.uid.isEmpty, outcomes[last.eventID]?.contains(where: { $0.isFinal && !$0.uid.isEmpty }) == true {
+            return true
+        }
         let event = "\(last.app) \(last.eventID) "
         return [event, event + last.uid].contains { ends[$0].map { $0 > last.atNanos } ?? false }
     }

@@ -260,6 +260,7 @@ public final class World {
     func end() {
         for worker in workers where !worker.process.isDead { worker.crash() }
         apns.end()
+        kafka.end()
         system.end()
     }
 }

@@ -165,6 +165,29 @@ import VirtualStage
         }
     }
 
+    /// The next try parks the record before it reads the marks, because an earlier event of its conversation is parked.
+    @Test func whatAnEndedTryFinishedOfARecordThatIsParkedAsAWholeCounts() throws {
+        var settings = Self.settings
+        // Only the events of several apps are parked as a whole.
+        settings.tenants = [LocalCluster.Tenant(id: "other", topic: "com.example.other")]
+        try Stage.with(settings) { stage in
+            try stage.play(state: [.bind("a"), .bind("b"), .bind("late")])
+            try stage.redis([Gateway.lease("gw"), Gateway.presence("late", "phone", gateway: "gw")])
+            try stage.writeEvents([.message("m", to: ["a", "b", "late"], conv: "g", type: "group")])
+            _ = try stage.look(until: "two are pushed") { $0.outcomes(of: "m").count == 2 }
+            stage.wait(.milliseconds(100))
+            stage.kill(try stage.worker)
+            try stage.redis([#"SET c:y:{im:g} "2 \#(nowMs + 3_000) \#(nowMs) \#(nowMs + 60_000) mearlier""#])
+            try stage.startWorker()
+            try stage.settle()
+            let parked = try stage.look().parked
+            #expect(parked.map { $0["reason"]?.string } == ["behind"])
+            let report = flushed(stage)
+            #expect(try reasons(report) == recorded(stage))
+            #expect(report.total.sent == 3)
+        }
+    }
+
     @Test func reportsAreCountedOnceThroughAKill() throws {
         for milliseconds in [0, 10, 100, 900, 1_050] {
             try Stage.with { stage in
