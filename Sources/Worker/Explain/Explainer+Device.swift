@@ -123,6 +123,7 @@ struct DeviceContext {
             return unsent(Verdict(ofEnd: reason), reason.rawValue, reason.alertsByCopy, steps)
         }
         let credential = user.event.app.settings.credential(for: token.record)
+        if let step = parkedStep { steps.append(step) }
         steps.append(sendStep(token.record, credential))
         if let credential, token.record.type.needsProviderKey, !credential.isProviderKey {
             return unsent(.rejected, NoAnswer.unfit.rawValue, NoAnswer.unfit.alertsByCopy, steps)
@@ -183,6 +184,20 @@ struct DeviceContext {
             15, "coalescing", input: "window \(app.settings.coalesceSeconds) s per conversation",
             outcome: bypass.map { "sent at once: \($0.rawValue)" }
                 ?? "sent at once; if another alert has opened a window, it waits and is merged")
+    }
+
+    /// Nil unless an earlier push of the device, or of all devices of the user, is parked.
+    private var parkedStep: Explanation.Step? {
+        let now = user.event.now
+        var leftMs: Int64?
+        for (name, note) in user.recipient.parked where name.isEmpty || name.isSame(as: route.device) {
+            guard let left = note.leftMs(nowMs: now) else { continue }
+            leftMs = max(left, leftMs ?? 0)
+        }
+        guard let leftMs else { return nil }
+        return Explanation.Step(
+            16, "order", input: "an earlier push to the device is in carillon.parked, for another \(leftMs) ms",
+            outcome: "waits for it there")
     }
 
     private func sendStep(_ token: TokenRecord, _ credential: Configuration.Credential?) -> Explanation.Step {

@@ -111,6 +111,23 @@ struct ExplainerTests {
         await world.end()
     }
 
+    @Test(arguments: [("yphone", true), ("y", true), ("ytablet", false)])
+    func aPushBehindAParkedOneIsSaidToWait(field: String, waits: Bool) async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let base = StateWorld.base
+        _ = try await world.world.raw("HSET", "c:u:{im:bob}", field, "2 \(base + 9000) \(base) \(base + 99_000) e0")
+        let told = try #require(try await world.explain(message()).first)
+        let order = told.steps.first { $0.name == "order" }
+        #expect(order?.input.hasSuffix("for another 8000 ms") ?? false == waits)
+        // It is sent in the end.
+        #expect(told.verdict == "accepted" && told.steps.last?.name == "send")
+        // The note's event has expired by then.
+        _ = try await world.world.raw("HSET", "c:u:{im:bob}", field, "2 \(base + 9000) \(base) \(base + 500) e0")
+        #expect(try await world.explain(message()).first?.steps.contains { $0.name == "order" } == false)
+        await world.end()
+    }
+
     /// `badge: none`: only an alert that adds 1 for this recipient has `mutable-content`, and a revoke that lowered the number.
     @Test func explainSaysWhetherTheClientsExtensionSeesTheAlert() async throws {
         let world = try await open(app: "badge: none,")
