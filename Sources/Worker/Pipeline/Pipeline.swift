@@ -333,7 +333,7 @@ final class Pipeline {
     /// The event has one open part less. The last one settles its offset, unless it was handed back.
     func release(_ event: EventJob) {
         guard work.release(event) else { return }
-        let counted = shard.statistics.events.take(event.ref)
+        let counted = event.takeCounts()
         if let parked = event.parked {
             if event.isHandedBack {
                 parking.drop(parked)

@@ -6,7 +6,7 @@ import PushCore
 /// One outcome, or one report of a device, as the statistics count it: 64 bits without a reference.
 ///
 /// It says when (the hour), what, and for which kind of push. The app, the name and the task are in its `CountedSubject`.
-struct CountedOutcome: Equatable {
+struct CountedOutcome: Hashable {
     /// The counted kinds. The raw values are in marks and must not change.
     enum Kind: UInt8, CaseIterable {
         case accepted, rejected, expired, suppressed, online
@@ -37,6 +37,9 @@ struct CountedOutcome: Equatable {
     /// No count of 0 bits is one.
     private static let isSet: UInt64 = 1 << 63
     private static let isSentBit: UInt64 = 1 << 18
+    /// 0 in every outcome: others keep a number there.
+    static let unusedPlace: UInt64 = 36
+    static let unusedBits: UInt64 = (1 << 27 - 1) << unusedPlace
 
     /// - Parameters:
     ///   - hour: hours since 1970; kept modulo 1024, which is longer than a mark lives.

@@ -13,19 +13,20 @@ struct RecordCounts {
 
 /// The outcomes of a record, each kind with its number.
 struct OutcomeTally {
+    /// The first kind, with its number in the bits that a `CountedOutcome` does not use (2^27: more than the devices of a
+    /// record's recipients); 0: none.
     private var first: UInt64 = 0
     /// Further outcomes of a record with several kinds, for example a group's.
     private var others: [(bits: UInt64, count: UInt32)] = []
-    private var firstCount: UInt32 = 0
 
     var isEmpty: Bool { first == 0 }
 
+    private var firstBits: UInt64 { first & ~CountedOutcome.unusedBits }
+    private var firstCount: UInt64 { (first & CountedOutcome.unusedBits) >> CountedOutcome.unusedPlace }
+
     mutating func add(_ outcome: CountedOutcome, _ count: UInt32 = 1) {
-        if first == outcome.bits {
-            firstCount &+= count
-        } else if first == 0 {
-            first = outcome.bits
-            firstCount = count
+        if first == 0 || firstBits == outcome.bits {
+            first = outcome.bits | (firstCount + UInt64(count)) << CountedOutcome.unusedPlace
         } else if let place = others.firstIndex(where: { $0.bits == outcome.bits }) {
             others[place].count &+= count
         } else {
@@ -39,30 +40,7 @@ struct OutcomeTally {
 
     func forEach(_ body: (CountedOutcome, UInt32) -> Void) {
         if first == 0 { return }
-        body(CountedOutcome(bits: first), firstCount)
+        body(CountedOutcome(bits: firstBits), UInt32(firstCount))
         for other in others { body(CountedOutcome(bits: other.bits), other.count) }
-    }
-}
-
-/// The outcomes of the events in progress, by the slots of their work.
-struct EventCounts {
-    private var events: [RecordCounts] = []
-
-    mutating func begin(_ ref: WorkRef, _ subject: CountedSubject) {
-        while events.count <= ref.slot { events.append(RecordCounts()) }
-        events[ref.slot] = RecordCounts(subject: subject)
-    }
-
-    /// What its outcomes count for; nil: they do not count.
-    func subject(_ ref: WorkRef) -> CountedSubject? { ref.slot < events.count ? events[ref.slot].subject : nil }
-
-    mutating func add(_ outcome: CountedOutcome, _ ref: WorkRef) { events[ref.slot].tally.add(outcome) }
-
-    /// The event has ended.
-    mutating func take(_ ref: WorkRef) -> RecordCounts {
-        guard ref.slot < events.count else { return RecordCounts() }
-        var ended = RecordCounts()
-        swap(&ended, &events[ref.slot])
-        return ended
     }
 }

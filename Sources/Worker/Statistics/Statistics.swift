@@ -20,8 +20,6 @@ final class Statistics {
     /// Outcomes that are committed and will never be counted.
     private let lost: Counter
     private var subjects = SubjectTable()
-    /// The outcomes of the events in progress.
-    var events = EventCounts()
     /// The credential sets, by their number in a `CountedOutcome` less one.
     private var credentials: [CountedCredential] = []
     private var open = CountTable()
@@ -80,7 +78,7 @@ final class Statistics {
     }
 
     private func begin(_ event: EventJob, name: String, task: String?) {
-        events.begin(event.ref, subject(of: event.app, name: name, task: task))
+        event.counted = RecordCounts(subject: subject(of: event.app, name: name, task: task))
     }
 
     func subject(of app: AppContext, name: String, task: String?) -> CountedSubject {

@@ -126,17 +126,16 @@ struct CountTableTests {
         }
     }
 
-    @Test func whatAnEventCountsForEndsWithIt() {
-        var events = EventCounts()
-        let (first, second) = (WorkRef(slot: 3, generation: 0), WorkRef(slot: 3, generation: 1))
-        #expect(events.subject(first) == nil && events.subject(.none) == nil)
-        events.begin(first, subject)
-        events.add(outcome(), first)
-        #expect(events.subject(first) === subject)
-        let ended = events.take(first)
-        #expect(!ended.tally.isEmpty && events.subject(first) == nil)
-        events.begin(second, subject)
-        #expect(events.take(second).tally.isEmpty)
+    @Test func aTallyKeepsTheKindsApartAndTheirNumbers() {
+        var tally = OutcomeTally()
+        #expect(tally.isEmpty)
+        for (reason, count) in [(1, 1), (0, 500_000), (1, 2_000_000), (255, 1)] as [(UInt8, UInt32)] {
+            tally.add(outcome(reason: reason), count)
+        }
+        var counts: [CountedOutcome: UInt32] = [:]
+        tally.forEach { counts[$0, default: 0] += $1 }
+        #expect(
+            counts == [outcome(reason: 1): 2_000_001, outcome(reason: 0): 500_000, outcome(reason: 255): 1])
     }
 
     @Test func bytesOfAnotherVersionAreNoCounts() {

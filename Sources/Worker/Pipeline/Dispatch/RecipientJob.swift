@@ -236,10 +236,12 @@ final class RecipientJob {
             && !flags.isDisjoint(with: [.claimedPlainly, .denied]) && !flags.contains(.owesClaim)
     }
 
-    /// All its devices ended and only the mark is left: releases everything else. A hand-back notes the last push in the mark.
+    /// All its devices ended and only the mark is left: releases everything else, while it is in the processor's cache. A
+    /// hand-back notes the last push in the mark.
     func keepOnly(_ mark: PreparedCommand) {
         self.mark = mark
         if unmarkedDevice < 0 { devices = [] }
+        for index in devices.indices { devices[index].keepOnlyPush() }
         trace = nil
         candidate = nil
         settings = UserSettings()
@@ -319,5 +321,13 @@ struct DeviceWork {
 
     init(route: Route) {
         self.route = route
+    }
+
+    /// Keeps the device's name and the push's id and number.
+    fileprivate mutating func keepOnlyPush() {
+        token = nil
+        connection = nil
+        merged = nil
+        check = nil
     }
 }

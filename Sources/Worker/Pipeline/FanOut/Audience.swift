@@ -13,7 +13,7 @@ struct Audience {
     /// An event may name a uid twice. A scan may too, while the hash is resized; the dedup key in progress catches
     /// that, because a set of all members of a giant group would be too expensive.
     private var seen: Set<UTF8Key> = []
-    private var startedCount = 0
+    private var startedCount: Int32 = 0
     private var isAbandoned = false
 
     /// The pages and their position.

@@ -33,17 +33,19 @@ final class EventJob {
 
     /// Time of the read, monotonic.
     var begunNanos: UInt64 = 0
+    /// Its outcomes, in the memory that its other parts use then; without a subject they do not count.
+    var counted = RecordCounts()
     /// The number of open parts, which hold its offset; begins with its own fan-out.
-    var openParts = 1
+    var openParts: Int32 = 1
+    var unackedDeliveries: Int32 = 0
+    /// Recipients without a first decision. Deliveries are sent when there are none.
+    var undecided: Int32 = 0
+    /// Those of them that are postponed: Redis could not answer, or they wait behind such a recipient.
+    var postponed: Int32 = 0
     var audience: Audience
     /// The division of its group into chunks; nil if it is not divided.
     var plan: ChunkPlan?
-    /// Recipients without a first decision. Deliveries are sent when there are none.
-    var undecided = 0
-    /// Those of them that are postponed: Redis could not answer, or they wait behind such a recipient.
-    var postponed = 0
     var deliveries: [GatewayBatch] = []
-    var unackedDeliveries = 0
     /// Recipients that may be marked once the deliveries are acknowledged.
     var waitingForDeliveries: [WorkRef] = []
     /// The owners of the page of tokens that is read; nil: none is.
@@ -212,6 +214,13 @@ final class EventJob {
 
     /// The Live Activity that the event updates or ends; nil: the event is none of these.
     var updatedActivityID: String? { activity.flatMap { $0.action == .start ? nil : $0.id } }
+
+    /// Its outcomes, at its end.
+    func takeCounts() -> RecordCounts {
+        var ended = RecordCounts()
+        swap(&ended, &counted)
+        return ended
+    }
 
     /// The broker has all its deliveries.
     var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }

@@ -52,7 +52,7 @@ final class FanOut {
     /// Members of large groups between their first read and their claim. Postponed members do not count, because their
     /// Redis node may be one of many: they delay nobody with keys on other nodes.
     var undecidedOfChunks: Int {
-        undecidedChunks.reduce(0) { sum, ref in sum + (work.event(ref).map { $0.undecided - $0.postponed } ?? 0) }
+        undecidedChunks.reduce(0) { sum, ref in sum + (work.event(ref).map { Int($0.undecided - $0.postponed) } ?? 0) }
     }
 
     /// Number of further members that may start.

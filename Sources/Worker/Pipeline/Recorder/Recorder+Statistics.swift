@@ -6,11 +6,9 @@ import PushCore
 extension Recorder {
     func count(_ record: borrowing OutcomeRecord, of job: RecipientJob) {
         let event = job.event
-        guard shard.statistics.events.subject(event.ref) != nil, let kind = CountedOutcome.Kind(record.verdict) else {
-            return
-        }
+        guard event.counted.subject != nil, let kind = CountedOutcome.Kind(record.verdict) else { return }
         let outcome = outcome(record, kind, event.pushKind, event.lane)
-        shard.statistics.events.add(outcome, event.ref)
+        event.counted.tally.add(outcome)
         job.counts.add(
             outcome, credential: shard.statistics.short(ofCredential: outcome.credential),
             device: record.device.map(MarkCounts.short) ?? 0)
@@ -38,16 +36,16 @@ extension Recorder {
     /// record is settled.
     func countEarlier(of job: RecipientJob) {
         let event = job.event
-        guard job.devices.isEmpty, shard.statistics.events.subject(event.ref) != nil else { return }
+        guard job.devices.isEmpty, event.counted.subject != nil else { return }
         job.counts.forEach { outcome in
             let credential = event.app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
             let number = shard.statistics.number(ofCredential: credential?.credential)
-            shard.statistics.events.add(outcome.with(credential: number), event.ref)
+            event.counted.tally.add(outcome.with(credential: number))
         }
     }
 
     func markNote(of job: RecipientJob) -> MarkNote? {
-        shard.statistics.events.subject(job.event.ref).map {
+        job.event.counted.subject.map {
             MarkNote(counts: job.counts, record: job.event.recordName, subject: $0)
         }
     }
