@@ -51,10 +51,10 @@ public struct BenchCommand: Command, Sendable {
             than 64 MiB; exit code 1 if one is missed.
 
             With --beside and --stages the report also shows the waits of 1:1 messages by step: kafka (until the record is read), start
-            (until there is room for the recipient), lookup, claim, push (the device's turn, a stream, APNs); the length of the loops'
-            turns; the use of the processors and the waits for them; and the workers' CPU per push by stage.
+            (until there is room for the recipient), lookup, claim, push (the device's turn, a stream, APNs); the CPU of
+            the loops' turns; the use of the processors and the waits for them; and the workers' CPU per push by stage.
 
-            With --stages the report shows the time of a push by stage. The worker measures its stages (`run --stage-times`): read
+            With --stages the report shows the CPU of a push by stage. The worker measures its stages (`run --stage-times`): read
             (records parsed and distributed), lookup, decide, claim, render, send (HTTP/2, TLS, kernel, answers), record; the shards'
             CPU is divided by these times. redis-server's CPU is its own account per command, by the stage that sends the command; the
             rest is its protocol and the kernel. The clock costs about 2 %, so compare such runs only with each other.

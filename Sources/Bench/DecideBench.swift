@@ -88,7 +88,7 @@ struct DecideBench {
     private func micros(_ parts: Parts, _ events: [(event: Event, recipients: Range<Int>)], _ stage: Stage) -> Double {
         var served = 0
         var bytes = 0
-        let start = Self.threadNanos()
+        let start = Loop.threadNanos()
         while served < settings.events {
             for (event, recipients) in events {
                 guard case .message(let message) = event.body else { continue }
@@ -96,7 +96,7 @@ struct DecideBench {
                 served += recipients.count
             }
         }
-        let nanos = Self.threadNanos() - start
+        let nanos = Loop.threadNanos() - start
         precondition(bytes > 0, "nothing was made")
         return Double(nanos) / 1000 / Double(served)
     }
@@ -136,12 +136,6 @@ struct DecideBench {
         let badge = BadgeRule.besideAlert(3, cap: parts.policy.badgeCap)
         return payloads.template(variant, of: message, templates: parts.templates)?
             .render(badge: badge, pid: id, receiver: recipient.uid)?.count ?? 0
-    }
-
-    private static func threadNanos() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
     private func median(_ measure: () -> Stages) -> Stages {

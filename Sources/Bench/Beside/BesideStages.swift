@@ -27,7 +27,7 @@ struct BesideStages {
     var otherThreadsMicros = 0.0
     /// Turns of all shards.
     var turnsPerSecond = 0.0
-    /// Time from the end of one kernel wait to the next.
+    /// Processor time from the end of one kernel wait to the next.
     var turnMicros = 0.0
 
     /// In the order of a push's path.

@@ -4,10 +4,10 @@ import Processes
 
 /// CPU time of a push by stage: the worker's shards, and redis-server's commands.
 ///
-/// The worker reports the time of each stage (`run --stage-times`) by a clock that continues while other threads run.
-/// So only the stages' proportions come from it; the total comes from the kernel's accounting of the threads.
-/// redis-server reports time per command (`INFO commandstats`) by such a clock too; it is scaled by the part of the
-/// time in which the kernel let it run. Commands inside a script are counted twice: as themselves and in the script's
+/// The worker reports the processor time of each stage (`run --stage-times`), without its waits for the kernel. So the
+/// stages' proportions come from it; the total comes from the kernel's accounting of the threads. redis-server reports
+/// time per command (`INFO commandstats`) by a clock that continues while other threads run; it is scaled by the part of
+/// the time in which the kernel let it run. Commands inside a script are counted twice: as themselves and in the script's
 /// time.
 struct StageCosts: Sendable, Equatable {
     struct Part: Sendable, Equatable {

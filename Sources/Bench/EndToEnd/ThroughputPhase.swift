@@ -40,6 +40,8 @@ struct ThroughputPhase {
         // Records before the measured ones.
         let earlier = isUnsent ? records : 0
         if !isUnsent { try fill(bench, series: "t\(round)") }
+        // On a busy machine the worker pushes before the first sample.
+        let acceptedBefore = await bench.cluster.simulator.counters.accepted
         let worker = try BenchWorker(configuration: try configuration(bench), timesStages: bench.settings.showsStages)
         if isUnsent {
             // A first pass without measuring: the measured pass finds its memory allocated, as in a worker that has run
@@ -65,6 +67,7 @@ struct ThroughputPhase {
         var outcome = Outcome(
             from: start, to: end, recipients: bench.settings.recipients, pushes: metrics.accepted,
             peakBytes: worker.memory.peak)
+        outcome.acceptedByServer = end.accepted - acceptedBefore
         if bench.settings.showsStages {
             outcome.stages = StageCosts(
                 from: startCount, to: try Self.count(bench, worker), recipients: bench.settings.recipients,

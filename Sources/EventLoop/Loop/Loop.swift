@@ -177,6 +177,13 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
     }
 
+    /// The processor time of the present thread.
+    public static func threadNanos() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    }
+
     /// The longest turn since the last call in nanoseconds: the longest wait of a ready event. From any thread.
     public func takeLongestTurnNanos() -> UInt64 {
         longestTurnNanos.exchange(0, ordering: .relaxed)
@@ -307,6 +314,9 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     /// CLOCK_MONOTONIC, read now. On the loop.
     package var freshNanos: UInt64 { system == nil ? Self.monotonicNanos() : turnNanos }
+
+    /// The thread's processor time; in virtual time the turn's.
+    package var workNanos: UInt64 { system == nil ? Self.threadNanos() : turnNanos }
 
     private func runEnds() {
         var next = 0

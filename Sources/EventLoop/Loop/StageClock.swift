@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Telemetry
 
-/// Attributes the time of a loop's thread to the stages of its work.
+/// Attributes the processor time of a loop's thread to the stages of its work.
 ///
 /// Code that begins another kind of work calls `enter`; the time until the next call belongs to that stage. A call
-/// costs a clock reading, and a turn has a few dozen. A loop without a stage clock (the default) pays a comparison with
+/// costs a clock reading, and a turn has a few dozen. The time of other threads on the same processor does not count. A loop without a stage clock (the default) pays a comparison with
 /// nil.
 public final class StageClock {
     /// The stages of a record's path in a worker, and the rest.
@@ -42,15 +42,15 @@ public final class StageClock {
 
     /// Counts into `carillon_stage_seconds_total{stage}`, without waiting, and into `carillon_turns_total`.
     ///
-    /// - Parameter nowNanos: the loop's monotonic clock, read now.
-    public init(_ registry: MetricsRegistry, nowNanos: @escaping () -> UInt64 = Loop.monotonicNanos) {
+    /// - Parameter nowNanos: the clock, read now; by default the thread's processor time.
+    public init(_ registry: MetricsRegistry, nowNanos: @escaping () -> UInt64 = Loop.threadNanos) {
         self.nowNanos = nowNanos
         sinceNanos = nowNanos()
         turns = registry.counter("carillon_turns_total", help: "Turns of the shards' loops.")
         cells = Stage.allCases.map { stage in
             if stage == .idle { return Counter() }
             return registry.counter(
-                "carillon_stage_seconds_total", help: "Busy time of the shards' threads by stage.",
+                "carillon_stage_seconds_total", help: "Processor time of the shards' threads by stage.",
                 labels: [("stage", stage.name)], scale: 1e-9)
         }
     }

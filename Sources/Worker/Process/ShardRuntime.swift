@@ -39,7 +39,7 @@ package final class ShardRuntime: PipelineOwner {
         self.beat = beat
         self.onFatal = onFatal
         if shared.timesStages {
-            loop.stageClock = StageClock(registry) { [unowned loop] in loop.freshNanos }
+            loop.stageClock = StageClock(registry) { [unowned loop] in loop.workNanos }
         }
         parts = ShardParts(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log,

@@ -24,7 +24,7 @@ struct RunCommand: Command {
             CommandSpec.config,
             .flag(
                 "stage-times",
-                "counts in /metrics the time of each stage (carillon_stage_seconds_total), as bench --stages shows it"
+                "counts in /metrics the processor time of each stage (carillon_stage_seconds_total), as bench --stages shows it"
             ),
         ])
 
