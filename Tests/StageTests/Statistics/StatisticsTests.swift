@@ -188,6 +188,33 @@ import VirtualStage
         }
     }
 
+    /// The phone of `a` waits in the topic for its desktop and ends while another recipient keeps the event open. The next try of
+    /// the event finds `a` finished by another record.
+    @Test func aParkedRecipientTakesItsOutcomesAlong() throws {
+        try Stage.with { stage in
+            try stage.play(state: [
+                .bind("a"), .state("settings", "a", #""push_when_desktop_online":false,"hold_s":4"#), .bind("late"),
+            ])
+            try stage.redis([
+                Gateway.lease("gw"), Gateway.presence("late", "phone", gateway: "gw"),
+                Gateway.presence("a", "pc", platform: "pc", gateway: "gw"),
+            ])
+            try stage.writeEvents([.message("m", to: ["a", "late"], conv: "g", type: "group")])
+            _ = try stage.look(until: "the desktop has it") { !$0.targets(of: "m").isEmpty }
+            try stage.writeState([.ack("a", "pc", ["m"])])
+            _ = try stage.look(until: "the phone is pushed") { seen in
+                seen.outcomes(of: "m").contains { $0.hasPrefix("a/phone accepted") }
+            }
+            stage.wait(.milliseconds(200))
+            #expect(try stage.look().outcomes(of: "m").count == 2)
+            stage.kill(try stage.worker)
+            try stage.startWorker()
+            try stage.settle()
+            let report = flushed(stage)
+            #expect(try reasons(report) == recorded(stage))
+        }
+    }
+
     @Test func reportsAreCountedOnceThroughAKill() throws {
         for milliseconds in [0, 10, 100, 900, 1_050] {
             try Stage.with { stage in

@@ -268,6 +268,29 @@ struct UnclaimedTests {
         #expect(waits == [false, true, false])
     }
 
+    /// Another shard may read its record: both would push.
+    @Test func aTwinFollowsARecipientIntoTheTopic() async throws {
+        let areInTopic = try await PipelineWorld.with { pipeline in
+            let jobs = try (0..<2).map { number in
+                let job = RecipientJob(
+                    event: try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
+                    candidate: Candidate(uid: "u", order: UInt64(number)))
+                pipeline.work.insert(job)
+                return job
+            }
+            let candidate = Candidate(uid: "u", order: 0)
+            candidate.claim = ClaimReply(state: .resume, badge: 1)
+            candidate.claim?.parkedUntilMs = pipeline.shard.nowMs + 1_000
+            jobs[0].flags.insert(.resumed)
+            let passages = jobs.map { pipeline.claims.takeKey($0) }
+            pipeline.dispatcher.waitForTwin(jobs[1])
+            let isParked = pipeline.dispatcher.parkBesideEarlierTry(jobs[0], candidate)
+            return passages == [.goesOn, .kept] && isParked == .kept
+                ? jobs.map { $0.machine.phase == .open && !$0.machine.isMarked } : []
+        }
+        #expect(areInTopic == [true, true])
+    }
+
     /// The ledger's entry contains the message's time, so the entry is a claim only where each reader finds the same time.
     @Test func aMessageWithoutATimeOfItsOwnIsClaimedByTheScript() async throws {
         let plain = try await PipelineWorld.with { pipeline in

@@ -18,6 +18,8 @@ import Testing
         record.holdUntilMs = 99
         record.facts = [.accepted, .owesCount]
         record.silentConnections = [ParkedRecord.SilentConnection(device: "w\"eb", epoch: -4)]
+        record.counts = [129, 0, 7]
+        record.formerNames = [7, 65_535]
         record.trace = [0, 255, 10]
         record.mover = "1-2"
         #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)

@@ -74,6 +74,17 @@ struct CountTableTests {
         #expect(counts == [0: 6, 1: 4, 2: 2])
     }
 
+    @Test func aTallyGivesAnOutcomeBackOfWhicheverCredential() {
+        var tally = OutcomeTally()
+        for reason in [UInt8(0), 1, 0, 1] { tally.add(outcome(reason: reason)) }
+        for reason in [UInt8(0), 7, 0, 1] { tally.remove(outcome(reason: reason).with(credential: 9)) }
+        var counts: [UInt8: UInt32] = [:]
+        tally.forEach { counts[$0.reason] = $1 }
+        #expect(counts == [1: 1])
+        tally.remove(outcome(reason: 1))
+        #expect(tally.isEmpty)
+    }
+
     @Test func oneSubjectServesAllEventsOfItsKind() {
         #expect(CountedSubject.hash("") == 0 && CountedSubject.hash("a") != CountedSubject.hash("b"))
         #expect(subject.name != 0 && subject.task != 0)

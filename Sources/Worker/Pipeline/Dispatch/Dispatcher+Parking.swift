@@ -204,7 +204,7 @@ extension Dispatcher {
         // After `devices` were read: from now on another owner has them.
         for wait in waits where wait.device >= 0 { replace(job, wait.device) }
         // Nothing more happens for it here: the reader of the record may be faster than the broker's answer.
-        for twin in claims.releaseKey(job) { twinEnded(twin) }
+        for twin in claims.releaseKey(job) { follow(twin, dueMs: record.dueMs) }
         defer { endIfComplete(job) }
         // A digest comes again at the end of its lease.
         guard event.digest == nil else { return event.isHandedBack = true }
@@ -219,6 +219,15 @@ extension Dispatcher {
         parking.noteDevices(of: record, noted: work.record.devices)
         work.record = record
         work.parksAgain = true
+    }
+
+    /// Its twin is in the topic from now on: it follows, so that one shard has both.
+    private func follow(_ ref: WorkRef, dueMs: Int64) {
+        guard let twin = work.recipient(ref), twin.machine.phase == .waitingForTwin else { return }
+        guard twin.devices.isEmpty, twin.event.parked?.record.uid == nil, twin.event.digest == nil, twin.mayPark,
+            twin.machine.decideAgain(), twin.machine.decided()
+        else { return twinEnded(ref) }
+        parkWhole(twin, dueMs: dueMs &+ Self.unclaimedMs)
     }
 
     private func parkedRecord(of job: RecipientJob, _ waits: [RecipientParking.Wait]) -> ParkedRecord {
@@ -238,8 +247,13 @@ extension Dispatcher {
             record.done.append(device.route.device)
         }
         record.holdUntilMs = job.parking?.holdUntilMs
+        record.counts = recorder.takeCounts(of: job)
         record.facts = ParkedFacts(of: job.flags)
-        if event.parked == nil, job.devices.isEmpty, let place = event.origin?.place {
+        if let parked = event.parked {
+            record.facts.formUnion(parked.record.facts.intersection(.countsSource))
+            record.formerNames = parked.record.formerNames
+            if parked.record.uid == nil { record.noteFormer(parked.place) }
+        } else if job.devices.isEmpty, let place = event.origin?.place {
             record.facts.formUnion(place.parkedFacts)
         }
         record.silentConnections = job.silentConnections.map {

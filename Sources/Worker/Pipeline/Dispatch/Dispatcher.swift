@@ -171,6 +171,7 @@ final class Dispatcher {
     /// acknowledge.
     func route(_ job: RecipientJob) {
         guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
+        if job.parking != nil { recorder.countReturned(job) }
         // Fields only, here and below: a copy of the claim counts five references.
         let isAnswered = candidate.claim != nil
         if isAnswered { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.askedNanos) }

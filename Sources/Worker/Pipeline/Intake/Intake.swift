@@ -423,7 +423,7 @@ struct RecordPlace {
     fileprivate let slot: OffsetLedger.Slot
     fileprivate let inputClass: InputClass
     /// An earlier owner of the partition counted its outcomes.
-    fileprivate let isCounted: Bool
+    let isCounted: Bool
     /// Names the record in the marks that it makes (`MarkCounts`).
     let name: UInt16
 

@@ -40,6 +40,10 @@ struct ParkedRecord: Sendable, Equatable {
     var holdUntilMs: Int64?
     var facts: ParkedFacts = []
     var silentConnections: [SilentConnection] = []
+    /// The outcomes of the recipient so far, which count with this record (`MarkCounts`).
+    var counts: [UInt8] = []
+    /// Names of parked records with the same work (`RecordPlace.name`): what their tries finished counts with this one.
+    var formerNames: [UInt16] = []
     /// The trace so far (`TraceBytes`).
     var trace: [UInt8] = []
     /// For a record that was rewritten for lack of room: the writer, so that it recognises the record.
@@ -58,6 +62,11 @@ struct ParkedRecord: Sendable, Equatable {
     var dedupKind: PairKind? {
         guard uid != nil, facts.contains(.owesClaim) else { return nil }
         return id.first.flatMap { PairKind(rawValue: String($0)) }
+    }
+
+    /// The same work goes to another record.
+    mutating func noteFormer(_ place: RecordPlace) {
+        if !place.isCounted { formerNames = formerNames.suffix(7) + [place.name] }
     }
 
     /// Common to the records of one user, or of one conversation.
@@ -93,6 +102,13 @@ struct ParkedRecord: Sendable, Equatable {
                 writer.int(silent.epoch)
             }
             writer.endObject()
+        }
+        if !counts.isEmpty { writer.member("counts", Hex.string(counts)) }
+        if !formerNames.isEmpty {
+            writer.key("names")
+            writer.beginArray()
+            for name in formerNames { writer.int(Int64(name)) }
+            writer.endArray()
         }
         if !trace.isEmpty { writer.member("trace", Hex.string(trace)) }
         writer.member("mover", ifPresent: mover)
@@ -161,6 +177,8 @@ struct ParkedRecord: Sendable, Equatable {
             tree["suspects"]?.members?.compactMap { member in
                 member.value.int.map { SilentConnection(device: member.key, epoch: $0) }
             } ?? []
+        counts = tree["counts"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
+        formerNames = tree["names"]?.array?.compactMap(\.int).map { UInt16(truncatingIfNeeded: $0) } ?? []
         trace = tree["trace"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
         mover = tree["mover"]?.string
     }

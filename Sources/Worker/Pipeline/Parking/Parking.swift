@@ -172,6 +172,7 @@ final class Parking {
 
     private func moveBehind(_ work: ParkedWork) {
         work.record.writtenMs = shard.steadyMs
+        work.record.noteFormer(work.place)
         send(work.record, tag: Tag(pending.insert(Pending(intake, work)), .parkedEvent).bits)
     }
 

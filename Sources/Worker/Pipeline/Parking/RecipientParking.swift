@@ -12,6 +12,8 @@ final class RecipientParking {
     var done: [String] = []
     /// The end of the hold for a desktop, on the steady clock; nil: none is held.
     var holdUntilMs: Int64?
+    /// The outcomes in the record, until the first decision.
+    var counts: [UInt8] = []
 
     struct Wait {
         var device: Int
@@ -30,6 +32,7 @@ extension RecipientJob {
         parking.returned = record.devices
         parking.done = record.done
         parking.holdUntilMs = record.holdUntilMs
+        parking.counts = record.counts
         self.parking = parking
         flags.formUnion(record.facts.flags)
         if let until = record.holdUntilMs, until <= steadyMs { flags.insert(.holdOver) }

@@ -37,11 +37,40 @@ extension Recorder {
     func countEarlier(of job: RecipientJob) {
         let event = job.event
         guard job.devices.isEmpty, event.counted.subject != nil else { return }
-        job.counts.forEach { outcome in
-            let credential = event.app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
-            let number = shard.statistics.number(ofCredential: credential?.credential)
-            event.counted.tally.add(outcome.with(credential: number))
+        job.counts.forEach { event.counted.tally.add(numbered($0, of: event.app)) }
+    }
+
+    /// With the credential set's number in place of its short name.
+    private func numbered(_ outcome: CountedOutcome, of app: AppContext) -> CountedOutcome {
+        let credential = app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
+        return outcome.with(credential: shard.statistics.number(ofCredential: credential?.credential))
+    }
+
+    // MARK: Parked recipients
+
+    /// Takes the recipient's outcomes out of the event's: they count with its record of `carillon.parked`, because another try of
+    /// the event finds the recipient finished by that one.
+    func takeCounts(of job: RecipientJob) -> [UInt8] {
+        guard let parking = job.parking, parking.counts.isEmpty, let subject = job.event.counted.subject else {
+            return job.parking?.counts ?? []
         }
+        job.counts.forEach { job.event.counted.tally.remove($0) }
+        job.counts.withBytes(record: 0, subject) { parking.counts = Array($0) }
+        job.counts = RecipientCounts()
+        return parking.counts
+    }
+
+    /// The outcomes in the parked record of the recipient count with this event from now on.
+    func countReturned(_ job: RecipientJob) {
+        guard let parking = job.parking, !parking.counts.isEmpty else { return }
+        let mark = parking.counts.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            return MarkCounts.take(&rest)
+        }
+        parking.counts = []
+        guard let mark, job.event.counted.subject != nil else { return }
+        job.counts = RecipientCounts(mark)
+        job.counts.forEach { job.event.counted.tally.add(numbered($0, of: job.event.app)) }
     }
 
     func markNote(of job: RecipientJob) -> MarkNote? {
@@ -66,8 +95,10 @@ extension EventJob {
     /// Its record, or the one that it was parked from, made the mark.
     fileprivate func counts(_ mark: MarkCounts) -> Bool {
         if mark.record == recordName { return true }
-        guard let record = parked?.record, record.facts.contains(.countsSource) else { return false }
-        return mark.record == RecordPlace.name(.events, record.source.partition, record.source.offset)
+        guard let record = parked?.record else { return false }
+        if record.formerNames.contains(mark.record) { return true }
+        return record.facts.contains(.countsSource)
+            && mark.record == RecordPlace.name(.events, record.source.partition, record.source.offset)
     }
 
     fileprivate var pushKind: CountedOutcome.PushKind {
