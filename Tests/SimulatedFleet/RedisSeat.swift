@@ -9,7 +9,8 @@ package final class RedisSeat {
     package let address: String
     private let system: SimulatedSystem
     /// The longest time that a batch of commands takes.
-    package var serviceMaxNanos: UInt64 = 200_000
+    package var serviceMaxNanos = usualServiceNanos
+    package static let usualServiceNanos: UInt64 = 200_000
 
     package convenience init(_ system: SimulatedSystem, seed: UInt64) {
         var options = ServerOptions(host: "127.0.0.5", port: 6379)

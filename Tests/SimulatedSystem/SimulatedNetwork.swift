@@ -139,7 +139,8 @@ package final class SimulatedNetwork {
 /// What is true of the way from one host to one address.
 package final class NetworkPath {
     package let address: String
-    package var delayNanos: ClosedRange<UInt64> = 50_000...1_000_000
+    package var delayNanos = usualDelayNanos
+    package static let usualDelayNanos: ClosedRange<UInt64> = 50_000...1_000_000
     /// Bytes under way that one direction holds before the writer has to wait.
     package var windowBytes = 256 * 1024
     /// Nothing arrives before this time; `max`: nothing arrives any more, and nobody is told.

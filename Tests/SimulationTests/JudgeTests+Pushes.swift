@@ -120,6 +120,18 @@ extension JudgeTests {
             $0.outcome("e1", "expired", "expired", uid: "", at: 40)
             $0.observed.counted = [" accepted": 3]
         },
+        Row("of two tries with different ends either counts", nil) {
+            $0.allowance.mayRepeat = true
+            $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 28)
+            $0.outcome("e1", "suppressed", "already_read", device: "d1", at: 30)
+            $0.setProbe(badge: 2)
+            $0.observed.counted = [" accepted": 3]
+        },
+        Row("a device that the next try does not record", nil) {
+            $0.allowance.mayRepeat = true
+            $0.outcome("e1", "suppressed", "no_token", device: "d2", at: 30)
+            $0.observed.counted = [" accepted": 2, " suppressed": 1]
+        },
         Row("a message more", "the badge") { $0.setProbe(badge: 4) },
         Row("a message less", "the badge") { $0.setProbe(badge: 2) },
         Row("what was read", "the badge") { $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30) },

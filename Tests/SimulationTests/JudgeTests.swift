@@ -48,6 +48,17 @@ struct JudgeTests {
             $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 20.05)
             $0.outcome("e2", "suppressed", "conv_muted", at: 20.1)
         },
+        Row("an ack between a record without a device and its repeat", nil) {
+            $0.allowance.mayRepeat = true
+            $0.state("s3", .unbind(device: "d1", token: "t1"), at: 14)
+            $0.state("s4", .bind(device: "d1", token: "t1", type: .alert), at: 50)
+            $0.forget("e2", "m2")
+            $0.outcome("e2", "suppressed", "no_token", at: 22)
+            $0.move("d1", "fg", at: 15)
+            $0.deliver("e2", at: 20.1)
+            $0.state("s2", .ack(device: "d1", messageID: "m2"), at: 25)
+            $0.outcome("e2", "online", "acked", device: "d1", at: 30)
+        },
         Row("a mute at the time of the message may hold or not", nil) {
             $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 20.5)
         },

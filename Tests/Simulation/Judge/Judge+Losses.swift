@@ -25,6 +25,9 @@ extension Judge {
             one.atNanos <= firstNanos && (one.reason == "conv_muted" || !event.push.isCounted)
         }
         if isUncounted { return true }
+        // The ack came after the record, and before the next try.
+        let isLateAck = whole.allSatisfy { $0.reason == "no_token" && $0.atNanos <= firstNanos }
+        if isLateAck, named.allSatisfy({ $0.reason == "acked" }) { return true }
         guard whole.allSatisfy({ $0.reason == "already_read" }) else { return false }
         return states.contains { state in
             guard case .report(_, let clientMs) = state.kind else { return false }

@@ -163,8 +163,9 @@ extension Judge {
         }.contains(false)
     }
 
-    /// A token of the user was bound, or replaced, or taken by another user, between the event and its outcome.
+    /// A token of the user was bound, or replaced, or taken by another user, between the event and its outcome; or Redis lost it.
     private func mayMove(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
+        if history.lostFromNanos <= nanos { return true }
         let own = Set(history.states.compactMap(\.token))
         return own.contains { token in
             (tokens[token] ?? []).contains { $0.atNanos <= nanos && observed.applied($0) >= event.atNanos }

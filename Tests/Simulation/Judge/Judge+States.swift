@@ -15,7 +15,10 @@ extension Judge {
         for history in histories.sorted(by: { $0.key < $1.key }) {
             let states = history.value.states
             for (index, state) in states.enumerated() {
-                guard let result = observed.results[state.eventID], result.outcome == "stale" else { continue }
+                // Of a lost bind only the token's owner may be lost, or only the user's part.
+                guard let result = observed.results[state.eventID], result.outcome == "stale",
+                    !lostStates.contains(state.eventID)
+                else { continue }
                 let isLater = states.enumerated().contains { place, other in
                     place != index && other.atNanos <= result.atNanos && other.replaces(state, isLater: place > index)
                 }

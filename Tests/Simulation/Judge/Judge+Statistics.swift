@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 extension Judge {
-    /// Each outcome counts once, however often its record was written. Of several records of a device the last one counts: the
-    /// tries before it did not end. Of an event that its producer wrote twice each may count.
+    /// Each outcome counts once, however often its record was written. Of several records of a device one counts. Of an event that
+    /// its producer wrote twice each may count.
     ///
     /// A recipient's outcomes count with the end of the record. They may be missing if the record was deleted before, if it was
     /// read again and ended for all recipients at once, or if its next try ended the recipient without this device. The end for all
@@ -13,25 +13,27 @@ extension Judge {
             "\($0.app) \($0.eventID) \($0.uid) \($0.device)"
         }
         var ends: [String: UInt64] = [:]
-        for one in observed.outcomes where one.isFinal && one.device.isEmpty {
-            ends["\(one.app) \(one.eventID) \(one.uid)"] = one.atNanos
+        for one in observed.outcomes where one.isFinal && (one.device.isEmpty || mayRepeat) {
+            let recipient = "\(one.app) \(one.eventID) \(one.uid)"
+            ends[recipient] = max(ends[recipient] ?? 0, one.atNanos)
         }
-        var tries: [String: UInt64] = [:]
-        for case let (records, last?) in outcomes.values.map({ ($0, $0.last) }) where records.count > 1 {
-            let recipient = "\(last.app) \(last.eventID) \(last.uid)"
-            tries[recipient] = min(tries[recipient] ?? .max, last.atNanos)
-        }
-        ends.merge(tries) { max($0, $1) }
         var (least, most): ([String: Int64], [String: Int64]) = ([:], [:])
         for case let (records, last?) in outcomes.values.map({ ($0, $0.last) }) {
             let mayCountTwice = records.count > 1 && doubled.contains("\(last.app) \(last.eventID)")
-            if !mayCountTwice, !mayBeMissing(last, ends) { least["\(last.app) \(last.verdict)", default: 0] += 1 }
-            for record in mayCountTwice ? records : [last] {
-                most["\(record.app) \(record.verdict)", default: 0] += 1
+            // Of two tries with different ends either may be the one that counts.
+            let verdicts = Set(records.map(\.verdict))
+            if !mayCountTwice, verdicts.count == 1, !mayBeMissing(last, ends) {
+                least["\(last.app) \(last.verdict)", default: 0] += 1
+            }
+            if mayCountTwice {
+                for record in records { most["\(record.app) \(record.verdict)", default: 0] += 1 }
+            } else {
+                for verdict in verdicts { most["\(last.app) \(verdict)", default: 0] += 1 }
             }
         }
         for kind in Set(most.keys).union(counted.keys).sorted() {
-            let (low, number, high) = (least[kind] ?? 0, counted[kind] ?? 0, most[kind] ?? 0)
+            let low = allowance.mayUndercount ? 0 : least[kind] ?? 0
+            let (number, high) = (counted[kind] ?? 0, most[kind] ?? 0)
             if number < low || number > high {
                 found("the statistics equal the results", "\(kind): \(number) counted, \(low) to \(high) recorded", "")
             }

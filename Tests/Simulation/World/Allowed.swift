@@ -33,6 +33,9 @@ extension FaultKind {
         }
     }
 
+    /// A worker may finish what it no longer owns, without knowing that.
+    var mayUndercount: Bool { self == .kafkaGroup }
+
     /// Redis may not answer for more than a second. Then commits and rebalances do not wait for the statistics.
     var mayHideRedis: Bool {
         switch self {

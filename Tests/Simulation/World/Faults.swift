@@ -29,6 +29,7 @@ final class Faults {
             world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
             world.allowance.mayReorder = world.allowance.mayReorder || kind.mayReorder
             world.allowance.mayMiscount = world.allowance.mayMiscount || kind.mayMiscount
+            world.allowance.mayUndercount = world.allowance.mayUndercount || kind.mayUndercount
             hidesRedis = hidesRedis || kind.mayHideRedis
             movesPartitions = movesPartitions || kind.mayMovePartitions
             if kind == .redisFull || kind == .redisRefusal { world.allowance.refusesWrites = true }
@@ -173,9 +174,8 @@ final class Faults {
             path.heldUntilNanos = system.nowNanos &+ nanos
         default:
             world.story.tell("fault: the way from \(worker.name) to \(server) is slow for \(nanos / 1_000_000) ms")
-            let usual = path.delayNanos
             path.delayNanos = 1_000_000...system.number(2_000_000...1_000_000_000)
-            system.after(nanos: nanos) { path.delayNanos = usual }
+            system.after(nanos: nanos) { path.delayNanos = NetworkPath.usualDelayNanos }
         }
     }
 

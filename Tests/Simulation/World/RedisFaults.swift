@@ -203,10 +203,9 @@ final class RedisFaults {
 
     func slow() {
         guard let seat = someGroup().flatMap({ redis.seat(of: $0.master) }) else { return }
-        let usual = seat.serviceMaxNanos
         seat.serviceMaxNanos = system.number(10_000_000...3 * Self.second)
         tell("\(name(seat.server)) is slow, up to \(seat.serviceMaxNanos / 1_000_000) ms")
-        later(Self.second / 10...20 * Self.second) { seat.serviceMaxNanos = usual }
+        later(Self.second / 10...20 * Self.second) { seat.serviceMaxNanos = RedisSeat.usualServiceNanos }
     }
 
     // MARK: Slots
