@@ -19,7 +19,7 @@ TEST_BREAKS = [
     "trust-copies",
 ]
 """Defects that show after these faults only: their worlds have no others."""
-FAULTS = {"trust-copies": "redisFailover"}
+FAULTS = {"trust-copies": "redisFailover", "late-reply": "redisSlowness,join,kafkaGroup"}
 
 
 @dataclass
