@@ -204,7 +204,8 @@ let package = Package(
             "Worker",
             [
                 "Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML",
-                "APNs", "Console", "Fleet",
+                "APNs", "Console", "Fleet", "SimulatedSystem", "SimulatedFleet", "KafkaModel", "RedisModel",
+                "Simulator",
             ]),
         tests("Console", ["Console", "Processes", "Telemetry", "Zstd"]),
         tests("Recording", ["Recording", "JSON", "PushCore", "Crypto", "Worker"]),

@@ -18,35 +18,49 @@ extension Pipeline: RedisClientDelegate {
             let fault = RedisFault(.connectionLost(wasSent: true), "Redis has older data than before")
             return self.redis(client, didFail: bits, fault: fault)
         }
+        switch tag.stage.asker {
+        case .lookup: lookup.didReply(tag, reply)
+        case .fanOut: fanOut.didReply(tag, reply)
+        case .claims: claims.didReply(tag, reply)
+        case .dispatcher:
+            dispatcher.didReply(tag, reply)
+            passIfRouted(tag)
+        case .sender: sender.didReply(tag, reply)
+        case .recorder: recorder.didReply(tag)
+        case .userStates: userStates.didReply(tag.ref, reply)
+        case .bursts: bursts.didLook(tag.ref, ClaimReply(reply))
+        case .digests: digests.didReply(tag, reply)
+        case .badgeUpdates: badgeUpdates.didReply(tag, reply)
+        case .newestBadges: newestBadges.didReply(tag, reply)
+        case .aside: didReplyAside(tag, reply)
+        case .nobody: break
+        }
+    }
+
+    func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
+        guard let tag = Tag(bits) else { return }
+        switch tag.stage.asker {
+        case .lookup: lookup.didFail(tag, fault)
+        case .fanOut: fanOut.didFail(tag, fault)
+        case .claims: claims.didFail(tag, fault)
+        case .dispatcher:
+            dispatcher.didFail(tag, fault)
+            passIfRouted(tag)
+        case .sender: sender.didFail(tag, fault)
+        case .recorder: recorder.didFail(tag, fault)
+        case .userStates: userStates.didFail(tag.ref, fault)
+        case .bursts: bursts.didLook(tag.ref, nil)
+        case .digests: digests.didFail(tag, fault)
+        case .badgeUpdates: badgeUpdates.didFail(tag, fault)
+        case .newestBadges: newestBadges.didFail(tag)
+        case .aside: didFailAside(tag, fault)
+        case .nobody: break
+        }
+        shard.requestTurn()
+    }
+
+    private func didReplyAside(_ tag: Tag, _ reply: borrowing RedisReply) {
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks: lookup.didReply(tag, reply)
-        case .lease: lookup.didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
-        case .members: fanOut.didReadMembers(tag.ref, reply)
-        case .tokenOwner: fanOut.didReadOwner(tag, reply)
-        case .groupSize: fanOut.didReadSize(tag.ref, count: reply.int64)
-        case .original: fanOut.didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
-        case .parkedBefore: fanOut.didReadParked(tag.ref, StateStore.parkedNote(reply))
-        case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook:
-            claims.didReply(tag, reply)
-        case .acks where claims.isClaiming(tag.ref): claims.didReply(tag, reply)
-        case .acks:
-            dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))
-            passIfRouted(tag.ref)
-        case .checkClaim, .checkOwner, .checkAcks, .checkActivity: sender.didReply(tag, reply)
-        case .writeMark, .heldBack:
-            noteWritten()
-            recorder.didReplyToMark(tag.ref)
-        case .writeMarks:
-            noteWritten()
-            recorder.didReplyToMarks(tag.ref)
-        case .change:
-            noteWritten()
-            userStates.didReply(tag.ref, reply)
-        case .burst: bursts.didLook(tag.ref, ClaimReply(reply))
-        case .due: digests.didClaimDue(tag, reply)
-        case .digest: digests.didTake(tag.ref, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
-        case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didReply(tag, reply)
-        case .newestBase, .newestSize: newestBadges.didReply(tag, reply)
         case .keyCount:
             let counts = StateStore.keyCounts(reply)
             counts == nil ? tokenLoss.didFailToCount(RedisFault(.protocolViolation)) : tokenLoss.didCount(counts)
@@ -54,56 +68,21 @@ extension Pipeline: RedisClientDelegate {
         case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
         case .beat: dataAge.didBeat(tag.ref, reply)
         case .beatLook: dataAge.didLookAtBeat(tag.ref.slot, count: reply.int64)
-        case .endReplay: break
         case .beginCounting: didBeginCounting(reply)
         case .count: didCount(reply)
-        case .note, .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient, .parkedEvent,
-            .feedback,
-            .chunk:
-            break
+        default: break
         }
     }
 
-    func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
-        guard let tag = Tag(bits) else { return }
+    private func didFailAside(_ tag: Tag, _ fault: RedisFault) {
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks: lookup.didFail(tag, fault)
-        case .lease: lookup.didFailLease(tag.ref, fault)
-        case .members: fanOut.didFailMembers(tag.ref, fault)
-        case .tokenOwner: fanOut.didFailOwner(tag, fault)
-        case .groupSize: fanOut.didFailSize(tag.ref, fault)
-        case .original: fanOut.didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
-        case .parkedBefore: fanOut.didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
-        case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook:
-            claims.didFail(tag, fault)
-        case .acks where claims.isClaiming(tag.ref): claims.didFail(tag, fault)
-        case .acks:
-            dispatcher.didFailAcks(tag.ref, fault)
-            passIfRouted(tag.ref)
-        case .checkClaim, .checkOwner, .checkAcks, .checkActivity: sender.didFail(tag, fault)
-        case .writeMark, .heldBack: recorder.didFailToMark(tag.ref, fault)
-        case .writeMarks: recorder.didFailToWriteGroupMarks(tag.ref, fault)
-        case .change: userStates.didFail(tag.ref, fault)
-        case .burst: bursts.didLook(tag.ref, nil)
-        case .digest: digests.didTake(tag.ref, count: nil, oldestMs: 0)
-        case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didFail(tag, fault)
-        case .newestBase, .newestSize: newestBadges.didFail(tag)
-        case .due: digests.didFailDue(fault)
         case .keyCount: tokenLoss.didFailToCount(fault)
         case .time: clock.didFailToAsk(fault)
         case .lossAccepted: didReadAcceptance(nil)
-        case .endReplay, .beatLook: break
         case .beat: dataAge.didFailToBeat(tag.ref.slot, fault)
         case .beginCounting, .count: didFailToCount(statistics: fault)
-        case .note: dispatcher.didFailNote(tag.ref, fault)
-        case .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient, .parkedEvent,
-            .feedback,
-            .chunk:
-            break
+        default: break
         }
-        shard.requestTurn()
     }
 
     func redisDidDeliverReplies(_ client: RedisClient) { shard.requestTurn() }
@@ -124,18 +103,14 @@ extension Pipeline: RedisClientDelegate {
     }
 
     /// The acks are known, so that later recipients of its conversation may continue.
-    private func passIfRouted(_ ref: WorkRef) {
-        if let job = work.recipient(ref), job.candidate == nil { lookup.passed(job) }
+    private func passIfRouted(_ tag: Tag) {
+        if tag.stage == .acks, let job = work.recipient(tag.ref), job.candidate == nil { lookup.passed(job) }
     }
 
     /// - Parameter atMs: when an operator accepted a loss, by the server's clock, Unix ms; nil: nobody did.
     private func didReadAcceptance(_ atMs: Int64?) {
         tokenLoss.didReadAcceptance(atMs)
         if let atMs { dataAge.didReadAcceptance(atMs) }
-    }
-
-    private func noteWritten() {
-        if shard.writes.refusal != nil { shard.writes.taken(nowNanos: shard.nowNanos) }
     }
 }
 

@@ -98,7 +98,7 @@ final class Claims {
 
     private func askAcks(_ job: RecipientJob) {
         ask(job) { (store) throws(RedisFault) in
-            try store.acks(app: job.event.app.id, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.acks))
+            try store.acks(app: job.event.app.id, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.claimAcks))
         }
     }
 
@@ -177,7 +177,7 @@ final class Claims {
         case .owner:
             guard let job = claiming(tag.ref), let candidate = job.candidate else { return }
             takeOwner(reply, job, candidate, Int(tag.index))
-        case .acks:
+        case .claimAcks:
             guard let job = claiming(tag.ref) else { return }
             job.candidate?.acknowledged = StateStore.devices(reply)
             answered(job, failed: false)
@@ -191,7 +191,7 @@ final class Claims {
         return job
     }
 
-    /// - Returns: whether an answer about acks belongs to a candidate in the claim.
+    /// - Returns: whether the recipient waits for answers to its claim.
     func isClaiming(_ ref: WorkRef) -> Bool { claiming(ref) != nil }
 
     private func didClaim(_ batch: ClaimBatch, _ reply: borrowing RedisReply) {
@@ -262,7 +262,7 @@ final class Claims {
                 job.candidate?.learnsOwners = false
             }
             answered(job, failed: !isBroken)
-        case .acks:
+        case .claimAcks:
             if let job = claiming(tag.ref) {
                 answered(job, failed: !shard.countsAsBroken(fault, key: job.keyText(tag.stage)))
             }

@@ -56,7 +56,16 @@ final class Digests {
         return leases.last?.round ?? 0
     }
 
-    func didClaimDue(_ tag: Tag, _ reply: borrowing RedisReply) {
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        if tag.stage == .due { return didClaimDue(tag, reply) }
+        didTake(tag.ref, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
+    }
+
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
+        if tag.stage == .due { didFailDue(fault) } else { didTake(tag.ref, count: nil, oldestMs: 0) }
+    }
+
+    private func didClaimDue(_ tag: Tag, _ reply: borrowing RedisReply) {
         guard let leaseMs = leases.first(where: { $0.round == tag.ref.generation })?.leaseMs else { return }
         var found: [DigestJob] = []
         reply.forEach { element in
@@ -74,14 +83,14 @@ final class Digests {
     }
 
     /// The queue is checked again at its turn. A permanent fault is logged.
-    func didFailDue(_ fault: RedisFault) {
+    private func didFailDue(_ fault: RedisFault) {
         guard fault.isLasting else { return }
         shard.writes.report(
             fault, "a queue of digests cannot be read: its users get no digest", nowNanos: shard.nowNanos)
     }
 
     /// - Parameter count: nil if Redis could not answer; it returns at the end of the lease.
-    func didTake(_ ref: WorkRef, count: Int64?, oldestMs: Int64) {
+    private func didTake(_ ref: WorkRef, count: Int64?, oldestMs: Int64) {
         guard let job = jobs.find(ref) else { return }
         jobs.remove(ref)
         guard let count else { return }

@@ -46,6 +46,16 @@ final class Dispatcher {
         self.bursts = bursts
     }
 
+    // MARK: Answers
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        if tag.stage == .acks { didReadAcks(tag.ref, StateStore.devices(reply)) }
+    }
+
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
+        if tag.stage == .acks { didFailAcks(tag.ref, fault) } else { didFailNote(tag.ref, fault) }
+    }
+
     // MARK: After the claim
 
     /// The result of the claim: finished before, another read, a wait for a twin or for acks, or the routes.

@@ -294,6 +294,28 @@ final class FanOut {
         }
     }
 
+    // MARK: Answers
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        switch tag.stage {
+        case .members: didReadMembers(tag.ref, reply)
+        case .tokenOwner: didReadOwner(tag, reply)
+        case .groupSize: didReadSize(tag.ref, count: reply.int64)
+        case .original: didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
+        default: didReadParked(tag.ref, StateStore.parkedNote(reply))
+        }
+    }
+
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
+        switch tag.stage {
+        case .members: didFailMembers(tag.ref, fault)
+        case .tokenOwner: didFailOwner(tag, fault)
+        case .groupSize: didFailSize(tag.ref, fault)
+        case .original: didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
+        default: didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
+        }
+    }
+
     // MARK: Pages
 
     private func readPage(of event: EventJob) {
@@ -317,7 +339,7 @@ final class FanOut {
         }
     }
 
-    func didReadMembers(_ ref: WorkRef, _ reply: borrowing RedisReply) {
+    private func didReadMembers(_ ref: WorkRef, _ reply: borrowing RedisReply) {
         guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
         if event.audience.activity != nil {
             let users = StateStore.activityUsers(reply)
@@ -345,7 +367,7 @@ final class FanOut {
         }
     }
 
-    func didReadSize(_ ref: WorkRef, count: Int64?) {
+    private func didReadSize(_ ref: WorkRef, count: Int64?) {
         guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
         event.failures = 0
         event.fanOutPhase = .ready
@@ -353,7 +375,7 @@ final class FanOut {
         if planner.divides(members: Int(clamping: count ?? 0), of: event) { event.plan = ChunkPlan() }
     }
 
-    func didFailSize(_ ref: WorkRef, _ fault: RedisFault) {
+    private func didFailSize(_ ref: WorkRef, _ fault: RedisFault) {
         guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
         if shard.countsAsAbsent(fault, key: "group \(event.app.id):\(event.conversationID)") {
             return didReadSize(ref, count: nil)
@@ -362,7 +384,7 @@ final class FanOut {
     }
 
     /// If the members' key can never be read, one record says so; other faults are retried.
-    func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
+    private func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
         guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
         guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
         shard.writes.report(
@@ -396,7 +418,7 @@ final class FanOut {
         }
     }
 
-    func didReadParked(_ ref: WorkRef, _ note: ParkedNote?) {
+    private func didReadParked(_ ref: WorkRef, _ note: ParkedNote?) {
         guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return }
         event.failures = 0
         event.fanOutPhase = .ready
@@ -411,7 +433,7 @@ final class FanOut {
         behind.append((event, leftMs))
     }
 
-    func didFailParked(_ ref: WorkRef, isAbsent: Bool) {
+    private func didFailParked(_ ref: WorkRef, isAbsent: Bool) {
         if isAbsent { return didReadParked(ref, nil) }
         guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return }
         retryLater(.retryParked(ref), event)
@@ -434,14 +456,14 @@ final class FanOut {
         }
     }
 
-    func didReadOriginal(_ ref: WorkRef, collapseID: String?) {
+    private func didReadOriginal(_ ref: WorkRef, collapseID: String?) {
         guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return }
         event.failures = 0
         event.fanOutPhase = .ready
         event.originalCollapseID = collapseID
     }
 
-    func didFailOriginal(_ ref: WorkRef, isAbsent: Bool) {
+    private func didFailOriginal(_ ref: WorkRef, isAbsent: Bool) {
         if isAbsent { return didReadOriginal(ref, collapseID: nil) }
         guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return }
         retryLater(.retryOriginal(ref), event)

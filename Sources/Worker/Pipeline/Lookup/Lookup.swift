@@ -149,14 +149,16 @@ final class Lookup {
     // MARK: Answers
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        if tag.stage == .marks {
-            if let batch = markBatches.find(tag.ref) { didReadMarks(batch, reply) }
-            return
+        switch tag.stage {
+        case .marks: if let batch = markBatches.find(tag.ref) { didReadMarks(batch, reply) }
+        case .groupMarks: if let batch = groupMarkBatches.find(tag.ref) { didReadGroupMarks(batch, reply) }
+        case .lease: didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
+        default: didRead(tag, reply)
         }
-        if tag.stage == .groupMarks {
-            if let batch = groupMarkBatches.find(tag.ref) { didReadGroupMarks(batch, reply) }
-            return
-        }
+    }
+
+    /// One of a recipient's own reads.
+    private func didRead(_ tag: Tag, _ reply: borrowing RedisReply) {
         if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
         switch tag.stage {
@@ -183,14 +185,15 @@ final class Lookup {
     /// An unreadable key of others counts as absent: no device is live, no level is set. An unreadable key of this
     /// worker too, because waiting does not help. Other faults are retried.
     func didFail(_ tag: Tag, _ fault: RedisFault) {
-        if tag.stage == .marks {
-            if let batch = markBatches.find(tag.ref) { didFailMarks(batch, fault) }
-            return
+        switch tag.stage {
+        case .marks: if let batch = markBatches.find(tag.ref) { didFailMarks(batch, fault) }
+        case .groupMarks: if let batch = groupMarkBatches.find(tag.ref) { didFailGroupMarks(batch, fault) }
+        case .lease: didFailLease(tag.ref, fault)
+        default: didFailToRead(tag, fault)
         }
-        if tag.stage == .groupMarks {
-            if let batch = groupMarkBatches.find(tag.ref) { didFailGroupMarks(batch, fault) }
-            return
-        }
+    }
+
+    private func didFailToRead(_ tag: Tag, _ fault: RedisFault) {
         // Before the next one of the user is read.
         if fault.code == .tooLarge, let job = work.recipient(tag.ref) {
             oversized.note(job.key(tag.stage), nowNanos: shard.nowNanos)
@@ -253,13 +256,13 @@ final class Lookup {
         }
     }
 
-    func didReadLease(_ ref: WorkRef, epoch: Int64?) {
+    private func didReadLease(_ ref: WorkRef, epoch: Int64?) {
         guard let query = leaseQueries.find(ref) else { return }
         leases.store(query.gateway, epoch: epoch, nowNanos: shard.nowNanos)
         ended(query, failed: false)
     }
 
-    func didFailLease(_ ref: WorkRef, _ fault: RedisFault) {
+    private func didFailLease(_ ref: WorkRef, _ fault: RedisFault) {
         guard let query = leaseQueries.find(ref) else { return }
         let isAbsent = shard.countsAsAbsent(fault, key: "lease of gateway \(query.gateway)")
         if isAbsent { leases.store(query.gateway, epoch: nil, nowNanos: shard.nowNanos) }

@@ -201,11 +201,20 @@ final class Recorder {
         }
     }
 
-    func didReplyToMark(_ ref: WorkRef) {
+    func didReply(_ tag: Tag) {
+        shard.noteWritten()
+        if tag.stage == .writeMarks { didReplyToMarks(tag.ref) } else { didReplyToMark(tag.ref) }
+    }
+
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
+        if tag.stage == .writeMarks { didFailToWriteMarks(tag.ref, fault) } else { didFailToMark(tag.ref, fault) }
+    }
+
+    private func didReplyToMark(_ ref: WorkRef) {
         if let job = work.recipient(ref), job.machine.phase == .marking { didMark(job, failed: false) }
     }
 
-    func didFailToMark(_ ref: WorkRef, _ fault: RedisFault) {
+    private func didFailToMark(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
         guard let job = work.recipient(ref), job.machine.phase == .marking else { return }
         if fault.refusesWrite, !fault.isLasting { job.flags.insert(.owesClaim) }
@@ -245,17 +254,17 @@ final class Recorder {
                 app: event.app.id, event.subject, jobs.compactMap(\.mark), seconds: shard.marksSeconds(event.subject),
                 tag: Tag(batch.ref, .writeMarks).bits)
         } catch {
-            didFailToWriteGroupMarks(batch.ref, error)
+            didFailToWriteMarks(batch.ref, error)
         }
     }
 
-    func didReplyToMarks(_ ref: WorkRef) {
+    private func didReplyToMarks(_ ref: WorkRef) {
         guard let batch = memberMarks.find(ref) else { return }
         memberMarks.remove(ref)
         for ref in batch.refs { didReplyToMark(ref) }
     }
 
-    func didFailToWriteGroupMarks(_ ref: WorkRef, _ fault: RedisFault) {
+    private func didFailToWriteMarks(_ ref: WorkRef, _ fault: RedisFault) {
         guard let batch = memberMarks.find(ref) else { return }
         memberMarks.remove(ref)
         for ref in batch.refs { didFailToMark(ref, fault) }

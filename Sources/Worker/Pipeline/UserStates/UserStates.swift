@@ -181,6 +181,7 @@ final class UserStates {
     }
 
     func didReply(_ ref: WorkRef, _ reply: borrowing RedisReply) {
+        shard.noteWritten()
         guard let job = changes.find(ref) else { return }
         // After the next step of this job, which waits behind other heavy changes.
         let wasHeavy = job.isHeavy

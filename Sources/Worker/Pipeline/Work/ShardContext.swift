@@ -87,6 +87,11 @@ final class ShardContext {
         log.info("Redis refuses keys of several users in one call: claims are sent one by one")
     }
 
+    /// Redis accepted a write.
+    func noteWritten() {
+        if writes.refusal != nil { writes.taken(nowNanos: nowNanos) }
+    }
+
     /// Redis' keys have been with the same processes for a while. Otherwise data that a process had not replicated when
     /// it died may be missing, until the workers have repeated it (`UserStates.serverMayHaveChanged`).
     var areKeysWhole: Bool {

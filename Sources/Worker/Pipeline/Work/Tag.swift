@@ -13,8 +13,9 @@ struct Tag: Equatable {
         case presence, user, conversation, group, activity, mark, marks, groupMarks, lease
         // FanOut: a page of a group's members; the collapse id of a revoke's original; the owner of one of `to.tokens`.
         case members, original, groupSize, tokenOwner
-        // Claims: one recipient's claim and the owners of its tokens; the same for several recipients in one call.
-        case claim, owner, claims, owners
+        // Claims: one recipient's claim, the owners of its tokens, and the acks of silent connections; the first two for several
+        // recipients in one call.
+        case claim, owner, claimAcks, claims, owners
         // The same by plain commands: the ledger's entry, its size, and the second read.
         case claimAdd, claimCount, claimLook
         // Dispatcher: the devices that acknowledged a delivery.
@@ -78,12 +79,42 @@ struct Tag: Equatable {
 }
 
 extension Tag.Stage {
+    /// The component that asks Redis, and that gets the answer.
+    enum Asker {
+        case lookup, fanOut, claims, dispatcher, sender, recorder
+        case userStates, bursts, digests, badgeUpdates, newestBadges
+        /// The guards and the statistics.
+        case aside
+        /// No answer changes anything, or none comes from Redis.
+        case nobody
+    }
+
+    var asker: Asker {
+        switch self {
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .lease: .lookup
+        case .members, .original, .groupSize, .tokenOwner, .parkedBefore: .fanOut
+        case .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook: .claims
+        case .acks, .note: .dispatcher
+        case .checkClaim, .checkOwner, .checkAcks, .checkActivity: .sender
+        case .writeMark, .heldBack, .writeMarks: .recorder
+        case .change: .userStates
+        case .burst: .bursts
+        case .due, .digest: .digests
+        case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: .badgeUpdates
+        case .newestBase, .newestSize: .newestBadges
+        case .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay, .beginCounting, .count: .aside
+        case .push, .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult,
+            .parkedRecipient, .parkedEvent, .feedback, .chunk:
+            .nobody
+        }
+    }
+
     /// The stage to which its answer belongs.
     var part: StageClock.Stage {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .lease: .lookup
         case .members, .original, .groupSize, .tokenOwner, .parkedBefore: .read
-        case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
+        case .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity, .push: .send
         case .writeMark, .heldBack, .writeMarks, .record, .delivery: .record
         case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
@@ -102,8 +133,9 @@ extension Tag.Stage {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .original, .tokenOwner,
             .parkedBefore,
-            .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks, .checkClaim, .checkOwner,
-            .checkAcks, .checkActivity, .burst, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
+            .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks, .checkClaim,
+            .checkOwner, .checkAcks, .checkActivity, .burst, .updateUser, .updateDevices, .updateBase, .updateSize,
+            .updateOwner,
             .newestBase,
             .newestSize:
             true
@@ -125,8 +157,8 @@ extension Tag.Stage {
             .checkClaim, .burst, .due, .digest, .updateUser, .updateDevices, .time, .beat,
             .beginCounting, .count:
             kind == .array
-        case .group, .activity, .mark, .lease, .original, .parkedBefore, .tokenOwner, .owner, .acks, .checkOwner,
-            .checkAcks, .checkActivity, .updateBase, .updateOwner, .newestBase, .lossAccepted, .beatLook:
+        case .group, .activity, .mark, .lease, .original, .parkedBefore, .tokenOwner, .owner, .claimAcks, .acks,
+            .checkOwner, .checkAcks, .checkActivity, .updateBase, .updateOwner, .newestBase, .lossAccepted, .beatLook:
             kind == .string || kind == .null
         case .groupSize, .updateSize, .newestSize, .heldBack, .writeMarks: kind == .integer
         // A plain claim asks for different facts of counted and other messages.

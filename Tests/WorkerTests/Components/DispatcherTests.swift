@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import PushCore
+import Testing
+
+@testable import APNs
+@testable import Worker
+
+/// Dispatcher with the parts that it calls and no other: decided recipients and outcomes in; pushes to send, records and ends out.
+struct DispatcherTests {
+    private struct Parts {
+        let dispatcher: Dispatcher
+        let sender: Sender
+        let recorder: Recorder
+    }
+
+    private static func with(_ body: (ScriptedShard, Parts) throws -> Void) throws {
+        try ScriptedShard.with { world in
+            let (shard, work, parts) = (world.shard, world.work, world.parts)
+            let intake = Intake(shard, consumer: parts.userState, classes: [.userState, .parked], batch: 1)
+            let parking = Parking(
+                shard, outbox: parts.outbox, topic: parts.topics.parked, intake: intake,
+                onTheWay: parts.shared.parkedOnTheWay)
+            let sender = Sender(
+                shard, work, apps: parts.apps, occupancy: nil, index: 0, parked: parking.devices)
+            let recorder = Recorder(shard, work, topics: parts.topics, outbox: parts.outbox, results: .all)
+            let dispatcher = Dispatcher(
+                shard, work, claims: Claims(shard, work), sender: sender, recorder: recorder,
+                bursts: Bursts(shard, work), parking: parking)
+            world.component = dispatcher
+            try body(world, Parts(dispatcher: dispatcher, sender: sender, recorder: recorder))
+        }
+    }
+
+    /// A claimed recipient whose routes have begun.
+    private static func route(_ devices: [String], _ world: ScriptedShard, _ parts: Parts) throws -> RecipientJob {
+        let job = try world.recipient()
+        job.event.audience = Audience(uids: [])
+        for device in devices { world.decide(job, pushingTo: device) }
+        if devices.count == 2 { world.decide(job, pushingTo: devices[0], devices[1]) }
+        job.candidate?.claim = ClaimReply(state: .fresh, badge: 4, tokenVersion: 1)
+        job.candidate?.askedNanos = world.shard.nowNanos
+        try world.turn { parts.dispatcher.route(job) }
+        return job
+    }
+
+    private static let accepted = PushOutcome.accepted(apnsID: PushID(high: 1, low: 1))
+
+    private static func end(
+        _ job: RecipientJob, _ index: Int, _ outcome: PushOutcome, _ world: ScriptedShard, _ parts: Parts
+    ) throws {
+        try world.turn {
+            parts.dispatcher.didEnd(
+                EndedPush(tag: Tag(job.ref, .push, index: index), outcome: outcome, attempts: 1, credential: "default"))
+        }
+    }
+
+    @Test func eachRouteBecomesAPushWithTheClaimsNumber() throws {
+        try Self.with { world, parts in
+            let job = try Self.route(["phone", "pad"], world, parts)
+            #expect(parts.sender.ready.taken().map(\.device) == [0, 1])
+            #expect(job.devices.map(\.badge) == [4, 4] && job.machine.openDevices == 2)
+            #expect(world.redis.commands.isEmpty)
+        }
+    }
+
+    @Test func anAcceptedPushOfTheOnlyDeviceIsRecordedAndOnlyItsRecordIsAwaited() throws {
+        try Self.with { world, parts in
+            let job = try Self.route(["phone"], world, parts)
+            try Self.end(job, 0, Self.accepted, world, parts)
+            #expect(world.results == ["phone accepted ok"] && job.machine.awaitsRecordsOnly)
+            #expect(world.settled == [Tag(job.ref, .record)])
+            #expect(world.redis.commands.isEmpty, "its mark follows, so that no note is needed")
+        }
+    }
+
+    @Test func whileAnotherDeviceIsOpenTheMarkNotesTheAcceptedOne() throws {
+        try Self.with { world, parts in
+            let job = try Self.route(["phone", "pad"], world, parts)
+            try Self.end(job, 0, Self.accepted, world, parts)
+            #expect(world.redis.commands == ["APPEND c:d1:{im:u}mm", "EXPIRE c:d1:{im:u}mm"])
+            #expect(job.machine.openDevices == 1)
+        }
+    }
+
+    @Test func aDeadTokenIsReportedAndTheRecipientEnds() throws {
+        try Self.with { world, parts in
+            let job = try Self.route(["phone"], world, parts)
+            let outcome = PushOutcome.rejected(
+                status: 410, reason: APNsReason(bytes: "Unregistered".utf8), time: .ms(world.shard.nowMs))
+            try Self.end(job, 0, outcome, world, parts)
+            #expect(world.results == ["phone rejected Unregistered"])
+            #expect(world.records(\.feedback).count == 1 && job.machine.openDevices == 0)
+        }
+    }
+
+    @Test func aSecondAnswerForADeviceChangesNothing() throws {
+        try Self.with { world, parts in
+            let job = try Self.route(["phone"], world, parts)
+            for _ in 0..<2 { try Self.end(job, 0, Self.accepted, world, parts) }
+            #expect(world.results == ["phone accepted ok"])
+        }
+    }
+}

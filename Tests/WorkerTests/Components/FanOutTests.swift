@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import PushCore
+import Testing
+
+@testable import Worker
+
+/// FanOut alone: events in; reads of members, and recipients out.
+struct FanOutTests {
+    private static func with(_ body: (ScriptedShard, FanOut) throws -> Void) throws {
+        try ScriptedShard.with { world in
+            let planner = Planner(world.shard, outbox: world.parts.outbox, topic: world.parts.topics.chunks)
+            let fanOut = FanOut(world.shard, world.work, planner: planner)
+            world.component = fanOut
+            try body(world, fanOut)
+        }
+    }
+
+    private static let room = FanOut.Room(isAPNsFree: true, recipients: 100, ofChunks: 0)
+
+    private static func begin(_ event: EventJob, _ fanOut: FanOut, _ world: ScriptedShard) throws {
+        try world.turn {
+            fanOut.begin(event)
+            fanOut.start(room)
+        }
+    }
+
+    @Test func namedRecipientsBeginInTheirOrderWithoutARead() throws {
+        try Self.with { world, fanOut in
+            try Self.begin(try world.message(to: ["v", "u", "v", "sender"]), fanOut, world)
+            #expect(world.redis.commands.isEmpty)
+            #expect(fanOut.candidates.taken().map(\.uid) == ["v", "u"])
+            #expect(fanOut.fullyStarted.taken().count == 1)
+        }
+    }
+
+    @Test func membersOfAGroupBeginPageByPage() throws {
+        try Self.with { world, fanOut in
+            try Self.begin(try world.message(to: nil), fanOut, world)
+            #expect(world.redis.commands.last == "HSCAN g:{im:c}")
+            while world.redis.open.count > 1 { world.answer(.status) }
+            world.answer(.array([.string("0"), .strings("u", "", "sender", "", "v", "")]))
+            try world.turn { fanOut.start(Self.room) }
+            #expect(fanOut.candidates.taken().map(\.uid) == ["u", "v"])
+            #expect(fanOut.fullyStarted.taken().count == 1)
+        }
+    }
+
+    @Test func aGroupWhoseMembersCanNeverBeReadHasOneRecordForNobody() throws {
+        try Self.with { world, fanOut in
+            try Self.begin(try world.message(to: nil), fanOut, world)
+            while world.redis.open.count > 1 { world.answer(.status) }
+            world.answer(.error("WRONGTYPE a string"))
+            #expect(fanOut.candidates.taken().map(\.uid) == [""])
+        }
+    }
+
+    @Test func aReadWithoutAnAnswerIsTriedAgain() throws {
+        try Self.with { world, fanOut in
+            let event = try world.message(to: nil)
+            try Self.begin(event, fanOut, world)
+            while world.redis.open.count > 1 { world.answer(.status) }
+            world.answer(.error("LOADING it starts"))
+            #expect(event.fanOutPhase == .readingPage && event.failures == 1)
+            world.pass(.seconds(1))
+            try world.turn { fanOut.retryMembers(event.ref) }
+            #expect(world.redis.commands == ["HSCAN g:{im:c}"])
+        }
+    }
+}

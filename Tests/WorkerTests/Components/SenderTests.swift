@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import PushCore
+import SimulatedFleet
+import Simulator
+import Testing
+
+@testable import Worker
+
+/// Sender alone: a route in; checks and pushes out, outcomes back.
+struct SenderTests {
+    private static func with(_ body: (ScriptedShard, Sender) throws -> Void) throws {
+        try ScriptedShard.with { world in
+            let sender = Sender(
+                world.shard, world.work, apps: world.parts.apps, occupancy: nil, index: 0, parked: ParkedDevices())
+            world.component = sender
+            try world.turn { sender.start() }
+            try body(world, sender)
+        }
+    }
+
+    /// A recipient with a chosen route.
+    private static func recipient(_ id: String, _ world: ScriptedShard) throws -> RecipientJob {
+        let job = try world.recipient(of: try world.message(id))
+        job.devices = [DeviceWork(route: Route(device: "phone", way: .apns(token: 0, copyTo: nil)))]
+        return job
+    }
+
+    private static func enqueue(_ job: RecipientJob, _ sender: Sender, badge: Int64, claimedNanos: UInt64) {
+        sender.enqueue(job, 0, to: ScriptedShard.token("phone"), badge: badge, claimedNanos: claimedNanos)
+    }
+
+    /// One turn of what the pipeline does with ready pushes.
+    private static func send(_ sender: Sender, _ world: ScriptedShard) throws {
+        try world.turn {
+            sender.ready.takeAll(sender.make)
+            sender.sendMade()
+        }
+        world.pass(.milliseconds(200))
+    }
+
+    private static func badges(_ world: ScriptedShard) -> [Int] {
+        world.apns.requests.map { request in
+            let text = String(decoding: request.payload, as: UTF8.self)
+            guard let place = text.firstRange(of: "\"badge\":") else { return -1 }
+            return Int(text[place.upperBound...].prefix { $0.isNumber }) ?? -1
+        }
+    }
+
+    @Test func aPushThatDoesNotWaitLeavesWithoutACheck() throws {
+        try Self.with { world, sender in
+            let job = try Self.recipient("m", world)
+            try world.turn { Self.enqueue(job, sender, badge: 2, claimedNanos: world.shard.nowNanos) }
+            try Self.send(sender, world)
+            #expect(world.redis.commands.isEmpty && Self.badges(world) == [2])
+            let outcomes = sender.outcomes.taken()
+            #expect(outcomes.count == 1 && outcomes.first?.tag.ref == job.ref)
+        }
+    }
+
+    @Test func aDeviceHasOnePushInFlight() throws {
+        try Self.with { world, sender in
+            let jobs = try ["m1", "m2"].map { try Self.recipient($0, world) }
+            try world.turn {
+                for job in jobs { Self.enqueue(job, sender, badge: 1, claimedNanos: world.shard.nowNanos) }
+            }
+            #expect(jobs.map(\.devices[0].machine.phase) == [.due, .queued])
+            try Self.send(sender, world)
+            #expect(world.apns.requests.count == 1)
+            try world.turn { sender.leaveQueue(jobs[0].devices[0].queueKey) }
+            #expect(jobs[1].devices[0].machine.phase == .due)
+        }
+    }
+
+    @Test func aPushThatWaitedIsClaimedAgainAndGetsTheNewNumber() throws {
+        try Self.with { world, sender in
+            let job = try Self.recipient("m", world)
+            try world.turn { Self.enqueue(job, sender, badge: 2, claimedNanos: 0) }
+            try Self.send(sender, world)
+            #expect(world.redis.commands.count == 2 && world.redis.commands.first == "claim c:d1:{im:u}mm")
+            #expect(world.apns.requests.isEmpty)
+            // Resumed, with five unread messages.
+            world.answer(
+                .array([.integer(1), .integer(5), .integer(1)]), ScriptedShard.owner())
+            try Self.send(sender, world)
+            #expect(Self.badges(world) == [5])
+        }
+    }
+
+    @Test func aTokenOfAnotherUserGetsNothing() throws {
+        try Self.with { world, sender in
+            let job = try Self.recipient("m", world)
+            try world.turn { Self.enqueue(job, sender, badge: 2, claimedNanos: 0) }
+            try Self.send(sender, world)
+            world.answer(
+                .array([.integer(1), .integer(5), .integer(1)]),
+                ScriptedShard.owner("somebody"))
+            let unsent = sender.unsent.taken()
+            #expect(unsent.count == 1 && world.apns.requests.isEmpty)
+            guard case .check(.stop(let reason))? = unsent.first?.cause else {
+                Issue.record("it was not stopped: \(unsent)")
+                return
+            }
+            #expect(reason == .tokenMoved)
+        }
+    }
+}
