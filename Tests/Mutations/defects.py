@@ -118,8 +118,8 @@ DEFECTS = [
         "hold-forever",
         "the end of a hold is ignored",
         PIPELINE + "Dispatch/Dispatcher+Rounds.swift",
-        "if job.devices.contains(where: \\.machine.isHeld) { decideAgain(job) }",
-        'if job.devices.contains(where: \\.machine.isHeld), !mutant("hold-forever") { decideAgain(job) }',
+        "if job.devices.contains(where: \\.isHeld) { decideAgain(job) }",
+        'if job.devices.contains(where: \\.isHeld), !mutant("hold-forever") { decideAgain(job) }',
     ),
     Defect(
         "activity-goes-on",

@@ -74,8 +74,8 @@ extension Pipeline {
         var phases: [String: Int] = [:]
         work.recipients.forEach { job in
             phases["\(job.machine.phase)", default: 0] += 1
-            for device in job.devices where device.machine.isOpen {
-                phases["device \(device.machine.phase)", default: 0] += 1
+            for device in job.devices where device.isOpen {
+                phases["device \(device.phase)", default: 0] += 1
             }
         }
         var events: [String: Int] = [:]

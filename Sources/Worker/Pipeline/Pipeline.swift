@@ -250,7 +250,7 @@ final class Pipeline {
             dispatcher.waitForTwin(job)
             return lookup.passed(job)
         }
-        job.flags.insert(.denied)
+        job.openMark = .none
         candidate.facts.insert(.settingsUnread)
         candidate.decision = denial
         denied.append(job)

@@ -58,7 +58,7 @@ struct DispatcherTests {
         try Self.with { world, parts in
             let job = try Self.route(["phone", "pad"], world, parts)
             #expect(parts.sender.ready.taken().map(\.device) == [0, 1])
-            #expect(job.devices.map(\.badge) == [4, 4] && job.machine.openDevices == 2)
+            #expect(job.devices.map(\.push?.badge) == [4, 4] && job.machine.openDevices == 2)
             #expect(world.redis.commands.isEmpty)
         }
     }

@@ -63,11 +63,11 @@ struct SenderTests {
             try world.turn {
                 for job in jobs { Self.enqueue(job, sender, badge: 1, claimedNanos: world.shard.nowNanos) }
             }
-            #expect(jobs.map(\.devices[0].machine.phase) == [.due, .queued])
+            #expect(jobs.map(\.devices[0].phase) == [.due, .queued])
             try Self.send(sender, world)
             #expect(world.apns.requests.count == 1)
             try world.turn { sender.leaveQueue(jobs[0].devices[0].queueKey) }
-            #expect(jobs[1].devices[0].machine.phase == .due)
+            #expect(jobs[1].devices[0].phase == .due)
         }
     }
 

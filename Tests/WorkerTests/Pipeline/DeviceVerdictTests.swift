@@ -258,7 +258,7 @@ struct UnclaimedTests {
                     pipeline.dispatcher.waitForTwin(job)
                     pipeline.dispatcher.twinEnded(job.ref)
                 }
-                job.flags.insert(.resumed)
+                job.firstClaim = .resumed
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.claim = ClaimReply(state: .resume, badge: 1)
                 candidate.claim?.parkedUntilMs = leftMs == 0 ? 0 : pipeline.shard.nowMs + leftMs
@@ -281,7 +281,7 @@ struct UnclaimedTests {
             let candidate = Candidate(uid: "u", order: 0)
             candidate.claim = ClaimReply(state: .resume, badge: 1)
             candidate.claim?.parkedUntilMs = pipeline.shard.nowMs + 1_000
-            jobs[0].flags.insert(.resumed)
+            jobs[0].firstClaim = .resumed
             let passages = jobs.map { pipeline.claims.takeKey($0) }
             pipeline.dispatcher.waitForTwin(jobs[1])
             let isParked = pipeline.dispatcher.parkBesideEarlierTry(jobs[0], candidate)
@@ -474,7 +474,7 @@ private final class Played {
         claim.accepted = earlier?.accepted ?? []
         claim.addressedDevices = earlier?.addressed ?? []
         claim.withoutDevice = withoutDevice
-        if earlier != nil { job.flags.insert(.resumed) }
+        if earlier != nil { job.firstClaim = .resumed }
         candidate.claim = claim
         candidate.owesClaim = owesClaim
         candidate.isUnclaimed = owesClaim

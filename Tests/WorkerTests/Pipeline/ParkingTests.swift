@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func aRecipientThatOwesAClaimSaysSoAndItsReaderClaimsAnew() {
-        let facts = ParkedFacts(of: [.owesClaim, .waiting, .holdArmed])
+        let facts = ParkedFacts(of: [.owesClaim, .staysInMemory, .replaced])
         #expect(facts == .owesClaim && facts.rawValue == 4096 && facts.flags.isEmpty)
     }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNs
+import PushCore
 import Support
 import Testing
 
 @testable import Worker
 
-@Suite struct DeviceMachineTests {
+@Suite struct DeviceWorkTests {
     @Test func aPushGoesFromItsRouteToItsEnd() {
-        var device = DeviceMachine()
+        var device = DeviceWork.chosen
         #expect(device.isOpen && device.isWaiting)
-        device.enqueue()
+        device.enqueue(.some)
         #expect(device.isPushing && !device.occupiesDevice, "it waits behind another push")
         device.turnCame()
         #expect(device.occupiesDevice)
@@ -18,15 +20,29 @@ import Testing
         holds(device.end() == .nothing, "an end comes once")
     }
 
+    @Test func aPushThatIsQueuedOrSentHasItsTokenToTheEnd() {
+        var device = DeviceWork.chosen
+        device.merge(DevicePush.someToken)
+        #expect(device.push == nil && device.mergingToken != nil, "it is not made yet")
+        for step in [{ (device: inout DeviceWork) in device.enqueue(.some) }, { $0.turnCame() }, { $0.send() }] {
+            step(&device)
+            device.keepOnlyPush()
+            #expect(device.isPushing && device.push?.token != nil && device.mergingToken == nil)
+        }
+        _ = device.end()
+        device.keepOnlyPush()
+        #expect(device.push != nil && device.push?.token == nil, "a mark may note it")
+    }
+
     @Test func aQueuedPushThatEndsFreesNoDevice() {
-        var device = DeviceMachine()
-        device.enqueue()
+        var device = DeviceWork.chosen
+        device.enqueue(.some)
         holds(device.replace() == .open)
     }
 
     @Test func aDeviceThatBacksOffIsFreeForItsNextPushOnce() {
-        var device = DeviceMachine()
-        device.enqueue()
+        var device = DeviceWork.chosen
+        device.enqueue(.some)
         device.turnCame()
         device.send()
         let first = device.backOff()
@@ -36,8 +52,8 @@ import Testing
     }
 
     @Test func aResentPushOccupiesItsDeviceAgainAfterBackingOff() {
-        var device = DeviceMachine()
-        device.enqueue()
+        var device = DeviceWork.chosen
+        device.enqueue(.some)
         device.turnCame()
         device.send()
         holds(!device.resume(), "it did not back off")
@@ -49,21 +65,21 @@ import Testing
     }
 
     @Test func eventsAfterTheEndChangeNothing() {
-        for close in [{ (device: inout DeviceMachine) in _ = device.end() }, { _ = $0.replace() }] {
-            var device = DeviceMachine()
+        for close in [{ (device: inout DeviceWork) in _ = device.end() }, { _ = $0.replace() }] {
+            var device = DeviceWork.chosen
             device.deliver(ackDueNanos: 5)
             #expect(device.ackDueNanos == 5)
             close(&device)
             let closed = device
-            device.enqueue()
+            device.enqueue(.some)
             device.turnCame()
             device.send()
             _ = device.backOff()
             _ = device.resume()
-            device.merge()
+            device.merge(DevicePush.someToken)
             device.hold()
             device.deliver(ackDueNanos: 9)
-            holds(device == closed && device.end() == .nothing && device.replace() == .nothing)
+            holds(device.phase == closed.phase && device.push == nil && device.end() == .nothing && device.replace() == .nothing)
         }
     }
 }
@@ -137,7 +153,7 @@ import Testing
     /// The recipient with its devices, as `Dispatcher` drives them, and what it has left behind.
     private struct World {
         var machine = RecipientMachine()
-        var devices: [DeviceMachine] = []
+        var devices: [DeviceWork] = []
         var occupied = 0
         var ends = 0
         var isHandedBack = false
@@ -163,8 +179,8 @@ import Testing
         private mutating func route(_ count: Int) {
             guard machine.decided() else { return }
             for _ in 0..<(devices.count < 12 ? count : 0) {
-                var device = DeviceMachine()
-                device.enqueue()
+                var device = DeviceWork.chosen
+                device.enqueue(.some)
                 devices.append(device)
             }
             machine.opened(
@@ -191,7 +207,7 @@ import Testing
             machine.recordSent()
         }
 
-        private mutating func close(_ index: Int, _ by: (inout DeviceMachine) -> DeviceMachine.Left) {
+        private mutating func close(_ index: Int, _ by: (inout DeviceWork) -> DeviceWork.Left) {
             let left = by(&devices[index])
             guard left != .nothing else { return }
             machine.deviceEnded()
@@ -210,6 +226,25 @@ import Testing
         private mutating func endIfComplete() {
             if machine.next(areDeliveriesSettled: true) == .end { ends += 1 }
         }
+    }
+}
+
+extension DeviceWork {
+    fileprivate static var chosen: DeviceWork {
+        DeviceWork(route: Route(device: "phone", way: .apns(token: 0, copyTo: nil)))
+    }
+}
+
+extension DevicePush {
+    fileprivate static var someToken: BoundToken {
+        let record = TokenRecord(
+            hex: "ab", environment: .production, topic: "com.example.im", type: .alert, boundMs: 0)
+        return BoundToken(device: "phone", record: record, version: 0)
+    }
+
+    fileprivate static var some: DevicePush {
+        DevicePush(
+            token: someToken, id: PushID(high: 1, low: 1), mayHaveReport: true, startedNanos: 0, checkedNanos: 0)
     }
 }
 

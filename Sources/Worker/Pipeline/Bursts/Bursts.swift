@@ -29,25 +29,24 @@ final class Bursts {
     /// Adds the push to its conversation's burst, which keeps it to the end of the window. By then it may be read, revoked or
     /// expired, and is pushed then or never. The device's other pushes do not wait for it.
     func join(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> Passage {
-        guard job.event.digest == nil, !job.flags.contains(.leadsBurst),
-            let message = job.event.message?.value,
+        if case .leads = job.burst { return .goesOn }
+        guard job.event.digest == nil, let message = job.event.message?.value,
             BurstRule.bypass(message, facts: job.facts, way: job.devices[index].route.way) == nil
         else { return .goesOn }
-        if job.burst == nil {
+        if case .none = job.burst {
             let key = BurstRule.key(app: job.event.app.id, uid: job.uid, conversation: job.event.conversationID)
             switch table.arrive(job.ref, of: key) {
             case .goesNow(let window):
-                job.flags.insert(.leadsBurst)
+                job.burst = .leads
                 plan(key, window, of: job.event.app)
                 return .goesOn
             case .waits: break
             case .waitsNoLonger(let window):
                 shard.timers.schedule(.burst(key, window: window), dueNanos: shard.nowNanos)
             }
-            job.burst = BurstPlace(key: key)
+            job.burst = .waits(BurstPlace(key: key))
         }
-        job.devices[index].token = token
-        job.devices[index].machine.merge()
+        job.devices[index].merge(token)
         return .kept
     }
 
@@ -64,8 +63,8 @@ final class Bursts {
     func end(_ key: BurstTable<WorkRef>.Key, window: UInt32) {
         let members = table.end(key, window: window)
         for place in members.indices {
-            guard let job = work.recipient(members[place]), let burst = job.burst,
-                job.devices.contains(where: \.machine.isMerging)
+            guard let job = work.recipient(members[place]), let burst = job.burstPlace,
+                job.devices.contains(where: \.isMerging)
             else {
                 answer(key, place, isAlive: false)
                 continue
@@ -82,25 +81,27 @@ final class Bursts {
 
     /// The recipient has ended, possibly with an open check. Nothing else would answer for it.
     func leave(_ job: RecipientJob) {
-        guard let burst = job.burst.take(), let place = burst.place else { return }
+        guard let burst = job.burstPlace else { return }
+        job.burst = .none
+        guard let place = burst.place else { return }
         answer(burst.key, place, isAlive: false)
     }
 
     /// - Parameter claim: nil if Redis could not answer. The alert is then pushed, because the push itself is checked
     ///   again before it is sent.
     func didLook(_ ref: WorkRef, _ claim: ClaimReply?) {
-        guard let job = work.recipient(ref), let burst = job.burst, let place = burst.place else { return }
+        guard let job = work.recipient(ref), let burst = job.burstPlace, let place = burst.place else { return }
         burst.place = nil
         var isAlive = true
         if let claim {
             // The script has marked it.
-            job.flags.remove(.claimedPlainly)
+            job.openMark = .mayExist
             let reason = SendFacts(isRead: claim.isRead, isRevoked: claim.isRevoked)
                 .reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs)
             isAlive = claim.state != .ended && reason == nil
             if !isAlive {
                 dropped.append(Dropped(recipient: ref, reason: claim.state == .ended ? nil : reason))
-                job.burst = nil
+                job.burst = .none
                 shard.requestTurn()
             }
         }
@@ -114,7 +115,7 @@ final class Bursts {
         case .merged(let members, let window):
             let jobs = members.compactMap(work.recipient)
             if let app = jobs.first?.event.app { plan(key, window, of: app) } else { end(key, window: window) }
-            for job in jobs { job.burst = nil }
+            for job in jobs { job.leaveBurst() }
             merged.append(jobs.map(\.ref))
             shard.requestTurn()
         }

@@ -68,7 +68,7 @@ extension Claims {
     func endPlainly(_ job: RecipientJob, _ candidate: Candidate) {
         guard let plain = candidate.plainClaim, let reply = plain.reply else { return unsettled.append(job) }
         candidate.plainClaim = nil
-        job.flags.insert(.claimedPlainly)
+        job.openMark = .notYet
         let now = shard.nowMs
         let renewal = plain.renewal(nowMs: now)
         if renewal.life {

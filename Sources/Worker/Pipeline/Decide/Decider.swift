@@ -31,7 +31,7 @@ struct Decider {
             return false
         }
         candidate.decision = decision
-        if decision.counted, !job.isCounted, job.flags.contains(.decided) { job.flags.insert(.countedLate) }
+        if decision.counted, !job.isCounted, job.isDecided { job.flags.insert(.countedLate) }
         job.isCounted = decision.counted || job.flags.contains(.owesCount)
         job.settings = candidate.recipient.settings
         if decision.alert == .allow(forced: true) { job.flags.insert(.forced) } else { job.flags.remove(.forced) }

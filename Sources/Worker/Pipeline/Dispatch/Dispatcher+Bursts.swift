@@ -13,7 +13,7 @@ extension Dispatcher {
     func merge(_ refs: [WorkRef]) {
         var devices: [(name: String, refs: [DeviceRef])] = []
         for job in refs.compactMap(work.recipient).sorted(by: { $0.order < $1.order }) {
-            for index in job.devices.indices where job.devices[index].machine.isMerging {
+            for index in job.devices.indices where job.devices[index].isMerging {
                 let name = job.devices[index].route.device
                 let ref = job.deviceRef(index)
                 if let known = devices.firstIndex(where: { $0.name.isSame(as: name) }) {
@@ -31,13 +31,12 @@ extension Dispatcher {
         var rest = refs
         while let carrier = rest.popLast() {
             guard let job = work.recipient(carrier.work), job.isMerging(carrier.device),
-                let token = job.devices[carrier.device].token
+                let token = job.devices[carrier.device].mergingToken
             else { continue }
             // A single message has its own text.
-            if let oldest = rest.first.flatMap({ work.recipient($0.work) }) {
-                job.devices[carrier.device].merged = MergedPush(others: rest, oldestID: oldest.event.msgID)
-            }
-            return sender.enqueue(job, carrier.device, to: token, badge: nil, claimedNanos: 0)
+            let oldest = rest.first.flatMap { work.recipient($0.work) }
+            let merged = oldest.map { MergedPush(others: rest, oldestID: $0.event.msgID) }
+            return sender.enqueue(job, carrier.device, to: token, badge: nil, claimedNanos: 0, merged: merged)
         }
     }
 
@@ -45,7 +44,7 @@ extension Dispatcher {
     func drop(_ dropped: Bursts.Dropped) {
         guard let job = work.recipient(dropped.recipient) else { return }
         if dropped.reason == nil { job.machine.leaveUnmarked() }
-        for index in job.devices.indices where job.devices[index].machine.isMerging {
+        for index in job.devices.indices where job.devices[index].isMerging {
             end(
                 job, index, Verdict(ofEnd: dropped.reason ?? .ok), (dropped.reason ?? .ok).rawValue,
                 isRecorded: dropped.reason != nil)

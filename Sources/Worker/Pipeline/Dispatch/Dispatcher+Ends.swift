@@ -12,7 +12,7 @@ extension Dispatcher {
         _ job: RecipientJob, _ index: Int, _ verdict: Verdict, _ reason: String, isRecorded: Bool = true,
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
-        let left = job.devices[index].machine.end()
+        let left = job.devices[index].end()
         guard left != .nothing else { return }
         job.machine.deviceEnded()
         if verdict != .accepted {
@@ -23,11 +23,11 @@ extension Dispatcher {
         if isRecorded {
             var record = OutcomeRecord(
                 uid: job.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
-            record.pushID = job.devices[index].pushID
+            record.pushID = job.devices[index].push?.id
             fill(&record)
             recorder.write(consume record, of: job)
         }
-        let merged = job.devices[index].merged.take()
+        let merged = job.devices[index].push?.merged.take()
         if let merged { follow(merged, verdict) }
         if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
         if left == .openAndParked { leaveParkingQueue(job, index) }
@@ -48,18 +48,18 @@ extension Dispatcher {
     /// Replaces a route; its successor takes its place. Returns true if it had the device's turn, which the caller must
     /// pass on.
     func replaceInPlace(_ job: RecipientJob, _ index: Int) -> Bool {
-        let left = job.devices[index].machine.replace()
+        let left = job.devices[index].replace()
         guard left != .nothing else { return false }
         job.machine.deviceEnded()
         job.flags.insert(.replaced)
-        job.devices[index].check = nil
+        job.devices[index].push?.check = nil
         if left == .openAndParked { leaveParkingQueue(job, index) }
         return left == .openAndDeviceFree
     }
 
     /// Gives up waiting devices. Queued pushes and pushes in flight remain.
     func replaceWaiting(_ job: RecipientJob) {
-        for index in job.devices.indices where job.devices[index].machine.isWaiting { replace(job, index) }
+        for index in job.devices.indices where job.devices[index].isWaiting { replace(job, index) }
     }
 
     /// A queued push is not sent.
@@ -98,7 +98,7 @@ extension Dispatcher {
 
     /// All devices have ended, and the broker has all records and deliveries: writes the mark that stops a redelivery.
     func endIfComplete(_ job: RecipientJob) {
-        if job.flags.contains(.waitsForDesktop) { settlePhones(job) }
+        if job.hold == .untilDesktopHasIt { settlePhones(job) }
         if job.parking != nil { parkIfAllWaits(job) }
         if job.machine.phase == .open, job.machine.openDevices == 0, job.machine.isMarked {
             recordLeftBehind(job, .suppressed, job.leftReason)
@@ -120,7 +120,7 @@ extension Dispatcher {
         if !job.flags.isDisjoint(with: [.recordedLeftBehind, .recordedWithoutDevice]) { return }
         job.flags.insert(.recordedLeftBehind)
         var told = job.parking?.done ?? []
-        let replaced = job.devices.lazy.filter { $0.machine.phase == .replaced }.map(\.route.device)
+        let replaced = job.devices.lazy.filter { $0.phase == .replaced }.map(\.route.device)
         for device in Array(replaced) + job.silentConnections.map(\.device)
         where !job.hasRoute(to: device) && !told.containsSame(device) {
             told.append(device)
@@ -142,9 +142,9 @@ extension Dispatcher {
         noteDecided(job)
         var isLeft = job.machine.phase != .open && job.machine.phase != .marking
         job.machine.handBack()
-        for index in job.devices.indices where job.devices[index].machine.isOpen {
+        for index in job.devices.indices where job.devices[index].isOpen {
             // In the client and not withdrawn: it is on a stream.
-            if job.devices[index].machine.isWithClient { continue }
+            if job.devices[index].isWithClient { continue }
             replace(job, index)
             isLeft = true
         }

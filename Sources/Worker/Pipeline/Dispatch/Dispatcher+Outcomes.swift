@@ -9,19 +9,18 @@ import Telemetry
 /// Step 17: APNs' answer, and its consequences for the token, the user and the operator.
 extension Dispatcher {
     func didEnd(_ push: EndedPush) {
-        guard let job = work.recipient(push.tag.ref) else { return }
         let index = Int(push.tag.index)
-        guard job.isPushing(index), let bound = job.devices[index].token else { return }
+        guard let job = work.recipient(push.tag.ref), let bound = job.pushedToken(index) else { return }
         if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
             park(job, index, .retryAfter, dueMs: shard.steadyMs &+ retryAfterMs)
             return endIfComplete(job)
         }
-        let latency = shard.nowNanos &- job.devices[index].startedNanos
+        let latency = shard.nowNanos &- (job.devices[index].push?.startedNanos ?? shard.nowNanos)
         let ending = Ending(push.outcome, token: bound, isForced: job.isForced)
         let isAccepted = ending.verdict == .accepted
         if isAccepted {
             job.flags.insert(.accepted)
-            if job.flags.contains(.clearsBadge), job.devices[index].badge != nil {
+            if job.flags.contains(.clearsBadge), job.devices[index].push?.badge != nil {
                 toldByAlert.append(ToldBadge(job, device: bound.device))
             }
             noteAccepted(job, index)
@@ -32,7 +31,7 @@ extension Dispatcher {
             record.label = ending.label
             record.apnsID = ending.apnsID
             record.status = ending.status
-            record.badge = job.devices[index].badge
+            record.badge = job.devices[index].push?.badge
             record.attempts = push.attempts
             record.credential = push.credential
         }
@@ -49,7 +48,7 @@ extension Dispatcher {
     /// connection costs at most one extra push.
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
         noteActivity(job)
-        job.devices[index].isAccepted = true
+        job.devices[index].push?.isAccepted = true
         let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.phase == .open
         job.unmarkedDevice = Int32(index)
         if !isLast || recorder.outbox.isBehind || job.flags.contains(.handedBack) { markAccepted(job) }
@@ -77,7 +76,8 @@ extension Dispatcher {
         guard job.devices.indices.contains(index), !job.flags.contains(.owesClaim) else { return }
         markClaimed(job)
         let device = job.devices[index]
-        let push = EarlierPush(device.route.device, device.pushID, badge: device.badge, isForced: job.isForced)
+        let push = EarlierPush(
+            device.route.device, device.push?.id, badge: device.push?.badge, isForced: job.isForced)
         note(.accepted, push, of: job)
     }
 
@@ -106,23 +106,25 @@ extension Dispatcher {
 
     /// A plain claim that takes longer than a push gets its mark, which gives `resume` more information.
     func markClaimed(_ job: RecipientJob) {
-        guard job.flags.remove(.claimedPlainly) != nil else { return }
+        if job.openMark != .notYet { return }
+        job.openMark = .mayExist
         try? shard.store.markClaimed(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.note))
     }
 
     /// The device shows the number of the push. Another worker may have claimed a higher one while the push was out, or a later
     /// round of this message may have counted it.
     private func noteShownBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken) {
-        if job.flags.contains(.countedLate) { return noteBadge(job, index, token, job.devices[index].badge ?? 0) }
-        job.devices[index].mayShowLower = true
-        if !shard.share.isWhole, let badge = job.devices[index].badge { noteBadge(job, index, token, badge) }
+        if job.flags.contains(.countedLate) { return noteBadge(job, index, token, job.devices[index].push?.badge ?? 0) }
+        job.devices[index].push?.mayShowLower = true
+        if !shard.share.isWhole, let badge = job.devices[index].push?.badge { noteBadge(job, index, token, badge) }
     }
 
     /// A later round counted the message: the devices that an earlier one pushed are to show that.
     func noteLateBadges(_ job: RecipientJob) {
-        for index in job.devices.indices where job.devices[index].mayShowLower {
-            job.devices[index].mayShowLower = false
-            if let token = job.devices[index].token { noteBadge(job, index, token, job.devices[index].badge ?? 0) }
+        for index in job.devices.indices {
+            guard let push = job.devices[index].push, push.mayShowLower, let token = push.token else { continue }
+            job.devices[index].push?.mayShowLower = false
+            noteBadge(job, index, token, push.badge ?? 0)
         }
     }
 
@@ -135,7 +137,7 @@ extension Dispatcher {
         acceptedBadges.append(
             AcceptedBadge(
                 app: app, uid: job.uid, eventID: job.event.id, token: token, badge: badge, asOfMs: job.event.sentMs,
-                mayHaveReport: job.devices[index].mayHaveReport, burst: burst))
+                mayHaveReport: job.devices[index].push?.mayHaveReport ?? true, burst: burst))
     }
 
     /// Removes a dead token, unless so many are removed for the same cause that the cause is probably ours.

@@ -9,9 +9,9 @@ import Telemetry
 extension Dispatcher {
     /// The device's push waits outside memory from now on. Pushes behind it in its queue are parked in turn.
     func park(_ job: RecipientJob, _ index: Int, _ cause: ParkCause, dueMs: Int64, client: String? = nil) {
-        let left = job.devices[index].machine.park()
+        let left = job.devices[index].park()
         guard left != .nothing else { return }
-        job.devices[index].check = nil
+        job.devices[index].push?.check = nil
         let parking = job.parking ?? RecipientParking()
         job.parking = parking
         parking.waits.removeAll { $0.device == index }
@@ -20,7 +20,7 @@ extension Dispatcher {
                 device: index, cause: cause, dueMs: min(dueMs, shard.steadyMs(at: job.event.expiresAtMs)),
                 client: client))
         if cause.holdsDevice { enterParkingQueue(job, index, dueMs: dueMs) }
-        let merged = job.devices[index].merged.take()
+        let merged = job.devices[index].push?.merged.take()
         if let merged { follow(merged, .parked) }
         if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
     }
@@ -50,7 +50,7 @@ extension Dispatcher {
         }
         for job in jobs.sorted(by: { $0.order < $1.order }) {
             var hasParked = false
-            for index in job.devices.indices where job.devices[index].machine.isQueued {
+            for index in job.devices.indices where job.devices[index].isQueued {
                 park(job, index, .share, dueMs: shard.steadyMs &+ shard.limits.outOfHandMs)
                 hasParked = true
             }
@@ -65,11 +65,11 @@ extension Dispatcher {
     func parkUnclaimed(_ job: RecipientJob) {
         guard job.mayPark, job.event.digest == nil, job.machine.phase == .open else { return }
         // All at the last ack's time: a connection that is taken for silent too early would alert twice.
-        guard let dueNanos = job.devices.lazy.compactMap(\.machine.ackDueNanos).max() else { return }
+        guard let dueNanos = job.devices.lazy.compactMap(\.ackDueNanos).max() else { return }
         let leftNanos = dueNanos > shard.nowNanos ? dueNanos &- shard.nowNanos : 0
         let dueMs = shard.steadyMs &+ Int64(leftNanos / 1_000_000)
         for index in job.devices.indices
-        where job.devices[index].machine.ackDueNanos != nil || job.devices[index].waitsForDesktop {
+        where job.devices[index].ackDueNanos != nil || job.devices[index].waitsForDesktop {
             park(job, index, .unclaimed, dueMs: dueMs)
         }
     }
@@ -88,8 +88,8 @@ extension Dispatcher {
         }
         for job in jobs.sorted(by: { $0.order < $1.order }) {
             for index in job.devices.indices
-            where job.devices[index].machine.isQueued
-                && shard.nowNanos &- job.devices[index].startedNanos > Self.unclaimedNanos
+            where job.devices[index].isQueued
+                && shard.nowNanos &- (job.devices[index].push?.startedNanos ?? 0) > Self.unclaimedNanos
             {
                 park(job, index, .behind, dueMs: shard.steadyMs &+ Self.unclaimedMs)
             }
@@ -130,7 +130,7 @@ extension Dispatcher {
 
     /// If an earlier event of the user was parked whole, this one is too, before its decision.
     func parkBehindEarlier(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
-        guard !job.flags.contains(.decided), job.event.digest == nil,
+        guard !job.isDecided, job.event.digest == nil,
             let dueMs = parkedDueMs(job, device: "", candidate), job.machine.decided()
         else { return .goesOn }
         parkWhole(job, dueMs: dueMs)
@@ -141,7 +141,7 @@ extension Dispatcher {
     /// would do at the same time. It is parked too and goes where that record is read, so that one shard has both.
     func parkBesideEarlierTry(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
         // One that waited for its twin counts as decided.
-        guard job.flags.contains(.resumed), job.devices.isEmpty, job.event.parked == nil, job.event.digest == nil,
+        guard job.isResumed, job.devices.isEmpty, job.event.parked == nil, job.event.digest == nil,
             job.mayPark, let leftMs = leftOfEarlierTry(candidate), job.machine.decided()
         else { return .goesOn }
         parkWhole(job, dueMs: shard.steadyMs &+ leftMs)
@@ -173,8 +173,8 @@ extension Dispatcher {
     /// it.
     func parkIfAllWaits(_ job: RecipientJob) {
         guard let parking = job.parking, job.machine.phase == .open, job.machine.openDevices > 0 else { return }
-        guard job.devices.allSatisfy({ $0.machine.isParked || !$0.machine.isOpen }) else { return }
-        let waits = parking.waits.filter { job.devices[$0.device].machine.isParked }
+        guard job.devices.allSatisfy({ $0.isParked || !$0.isOpen }) else { return }
+        let waits = parking.waits.filter { job.devices[$0.device].isParked }
         if waits.isEmpty || waits.contains(where: { waitsForEarlier(job, $0) }) { return }
         for wait in waits {
             let device = job.devices[wait.device].route.device
@@ -182,7 +182,7 @@ extension Dispatcher {
             if !parking.returned.containsSame(device) {
                 var record = OutcomeRecord(
                     uid: job.uid, device: device, verdict: .parked, reason: wait.cause.rawValue)
-                record.pushID = job.devices[wait.device].pushID
+                record.pushID = job.devices[wait.device].push?.id
                 recorder.write(record, of: job)
             }
         }
@@ -242,7 +242,7 @@ extension Dispatcher {
         record.client = first?.client
         record.devices = waits.compactMap { $0.device < 0 ? nil : job.devices[$0.device].route.device }
         record.done = job.parking?.done ?? []
-        for device in job.devices where device.machine.phase == .ended && !record.done.containsSame(device.route.device)
+        for device in job.devices where device.phase == .ended && !record.done.containsSame(device.route.device)
         {
             record.done.append(device.route.device)
         }

@@ -15,8 +15,8 @@ extension Dispatcher {
     func decideAgain(_ job: RecipientJob) {
         guard job.machine.decideAgain() else { return }
         // A queued push has its number from the previous round: it is claimed again at its turn.
-        for index in job.devices.indices where job.devices[index].machine.isQueued {
-            job.devices[index].checkedNanos = 0
+        for index in job.devices.indices where job.devices[index].isQueued {
+            job.devices[index].push?.checkedNanos = 0
         }
         if job.candidate == nil {
             job.candidate = Candidate(uid: job.uid, order: job.order)
@@ -96,7 +96,7 @@ extension Dispatcher {
         let now = shard.nowNanos
         var isLate = false
         for index in job.devices.indices {
-            guard let dueNanos = job.devices[index].machine.ackDueNanos else { continue }
+            guard let dueNanos = job.devices[index].ackDueNanos else { continue }
             if acknowledged.containsSame(job.devices[index].route.device) {
                 endAcknowledged(job, index)
             } else if dueNanos <= now, !mayAckBeUnread(dueNanos) {
@@ -130,13 +130,13 @@ extension Dispatcher {
 
     /// The phone waits for the user's desktop (contract section 5, routes).
     func hold(_ job: RecipientJob, _ index: Int, _ candidate: Candidate, token: Int, holdMs: Int64?) {
-        if job.flags.contains(.holdOver) { return startPush(job, index, candidate, token: token) }
+        if job.hold == .over { return startPush(job, index, candidate, token: token) }
         if let holdMs, parksHold(job, index, holdMs) { return }
-        job.devices[index].machine.hold()
+        job.devices[index].hold()
         recorder.traceWait(job, index, .desktopFirst)
-        guard let holdMs else { return job.flags.formUnion(.waitsForDesktop) }
-        guard !job.flags.contains(.holdArmed) else { return }
-        job.flags.insert(.holdArmed)
+        guard let holdMs else { return job.hold = .untilDesktopHasIt }
+        if job.hold == .timed { return }
+        job.hold = .timed
         let leftMs = UInt64(leftOfHold(job, holdMs))
         shard.timers.schedule(.hold(job.ref), dueNanos: shard.nowNanos &+ leftMs &* 1_000_000)
     }
@@ -145,7 +145,7 @@ extension Dispatcher {
         if let untilMs = job.parking?.holdUntilMs { return max(0, untilMs &- shard.steadyMs) }
         // An earlier try, of this worker or another, has waited since the record came.
         let writtenMs = job.event.origin?.source.kafkaMs ?? .max
-        let waitedMs = job.flags.contains(.resumed) ? max(0, shard.nowMs &- writtenMs) : 0
+        let waitedMs = job.isResumed ? max(0, shard.nowMs &- writtenMs) : 0
         return max(0, holdMs &- waitedMs)
     }
 
@@ -164,8 +164,8 @@ extension Dispatcher {
     func endHold(_ ref: WorkRef) {
         guard let job = work.recipient(ref), !job.machine.hasEnded, job.machine.phase != .marking else { return }
         guard job.machine.phase == .open else { return postpone(.hold(ref)) }
-        job.flags.insert(.holdOver)
-        if job.devices.contains(where: \.machine.isHeld) { decideAgain(job) }
+        job.hold = .over
+        if job.devices.contains(where: \.isHeld) { decideAgain(job) }
     }
 
     /// Finds the live desktops among the devices, if phones may wait for them.
@@ -182,14 +182,13 @@ extension Dispatcher {
     func settlePhones(_ job: RecipientJob) {
         guard job.machine.phase == .open else { return }
         guard job.devices.contains(where: \.waitsForDesktop) else {
-            job.flags.remove(.waitsForDesktop)
-            return
+            return job.hold = .none
         }
         if !job.flags.contains(.desktopHasIt) {
             let desktops = job.devices.lazy.filter(\.isDesktop)
-            if desktops.contains(where: { $0.machine.isOpen && !$0.machine.isParked }) { return }
+            if desktops.contains(where: { $0.isOpen && !$0.isParked }) { return }
             if desktops.contains(where: \.isPushedInVain) {
-                job.flags.insert(.holdOver)
+                job.hold = .over
                 return decideAgain(job)
             }
         }
@@ -220,7 +219,7 @@ extension Dispatcher {
         guard let token = route.pushedToken, candidate.recipient.tokens.indices.contains(token) else { return false }
         let id = job.pushIDPrefix.id(tokenHex: candidate.recipient.tokens[token].record.hex)
         return earlier.contains { $0.pushID == id }
-            || job.devices.contains { $0.pushID == id && ($0.isAccepted || $0.machine.isWithClient) }
+            || job.devices.contains { $0.push?.id == id && ($0.push?.isAccepted == true || $0.isWithClient) }
     }
 }
 

@@ -69,12 +69,9 @@ final class Dispatcher {
             endDuplicate(job)
             return .passed
         }
-        job.note(claim, isFirst: !job.flags.contains(.claimed))
+        job.note(claim, isFirst: job.firstClaim == .none)
         if candidate.isUnclaimed, job.isCounted { job.flags.insert(.addsToBadge) }
-        if !job.flags.contains(.claimed) {
-            job.flags.insert(.claimed)
-            if claim.state == .resume { job.flags.insert(.resumed) }
-        }
+        if job.firstClaim == .none { job.firstClaim = claim.state == .resume ? .resumed : .fresh }
         if pass(job) == .kept { return .waits }
         if claim.tokenVersion != candidate.tokenVersion, !candidate.isReread {
             // A token was bound or unbound a moment ago: the routes may be wrong. A repeated claim counts nothing.
@@ -92,7 +89,7 @@ final class Dispatcher {
         }
         noteLowered(job, claim)
         // A delivery of an earlier try may have been acknowledged: a second delivery would alert twice.
-        if claim.state == .resume, job.flags.contains(.resumed), job.devices.isEmpty, candidate.acknowledged == nil,
+        if claim.state == .resume, job.isResumed, job.devices.isEmpty, candidate.acknowledged == nil,
             job.event.message != nil, !job.uid.isEmpty
         {
             askAcks(job, candidate)
@@ -169,9 +166,9 @@ final class Dispatcher {
 
     /// The first decision of a recipient brings the event's deliveries closer.
     func noteDecided(_ job: RecipientJob) {
-        guard !job.flags.contains(.decided) else { return }
+        if job.isDecided { return }
         job.endWaiting()
-        job.flags.insert(.decided)
+        job.firstDecision = .made
         job.event.undecided -= 1
     }
 
@@ -205,7 +202,7 @@ final class Dispatcher {
             decision.keepPhonesWaiting(job, candidate, acknowledged: earlier.acknowledged)
         }
         if decision.alert == .deny(.expired) { return expire(job, candidate, decision, earlier) }
-        for index in job.devices.indices where job.devices[index].machine.isHeld || job.devices[index].machine.isParked
+        for index in job.devices.indices where job.devices[index].isHeld || job.devices[index].isParked
         {
             replace(job, index)
         }
@@ -265,7 +262,7 @@ final class Dispatcher {
             guard decision.routes.contains(where: { $0.device.isSame(as: device) }) else { continue }
             if replaceInPlace(job, index) { turns.append((device, job.devices[index].queueKey)) }
             // Its successor may wait for another window, so the next newest message carries the merged push.
-            if let merged = job.devices[index].merged.take() { follow(merged, .parked) }
+            if let merged = job.devices[index].push?.merged.take() { follow(merged, .parked) }
         }
         return turns
     }
@@ -274,7 +271,7 @@ final class Dispatcher {
     private func endRebound(_ job: RecipientJob, _ decision: Decision) {
         if job.rebound.isEmpty { return }
         let reason = decision.reasonOfLostRoute
-        for index in job.rebound where job.devices[index].machine.isOpen {
+        for index in job.rebound where job.devices[index].isOpen {
             end(job, index, .suppressed, reason.rawValue)
         }
         job.rebound = []
@@ -282,7 +279,7 @@ final class Dispatcher {
 
     /// A deny between two rounds ends the pushes that wait for their turn at the device.
     private func endQueued(_ job: RecipientJob, _ reason: Reason) {
-        for index in job.devices.indices where job.devices[index].machine.isQueued && !job.rebound.contains(index) {
+        for index in job.devices.indices where job.devices[index].isQueued && !job.rebound.contains(index) {
             end(job, index, .suppressed, reason.rawValue)
             deliverCopy(job, index, accepted: false, alert: false)
         }
@@ -290,20 +287,20 @@ final class Dispatcher {
 
     /// Pushes that APNs accepted in an earlier try, before a crash.
     private func pushedBefore(_ job: RecipientJob, _ candidate: Candidate) -> [EarlierPush] {
-        job.flags.contains(.resumed) ? candidate.claim?.accepted ?? [] : []
+        job.isResumed ? candidate.claim?.accepted ?? [] : []
     }
 
     /// The first round of a recipient that an earlier try began and neither finished nor parked. It may have been parked whole in
     /// between, before this decision.
     private func isFirstOfResumed(_ job: RecipientJob) -> Bool {
-        guard job.flags.contains(.resumed), job.devices.isEmpty else { return false }
+        guard job.isResumed, job.devices.isEmpty else { return false }
         return job.parking.map { $0.returned.isEmpty && $0.done.isEmpty } ?? true
     }
 
     /// The results of an earlier try or round for the devices of the recipient.
     private func earlierDevices(_ job: RecipientJob, _ candidate: Candidate) -> EarlierDevices {
         var earlier = EarlierDevices()
-        let isResumed = job.flags.contains(.resumed)
+        let isResumed = job.isResumed
         guard isResumed || !job.silentConnections.isEmpty else { return earlier }
         let done = job.parking?.done ?? []
         let accepted = candidate.claim?.accepted ?? []
@@ -370,7 +367,7 @@ final class Dispatcher {
         if job.parking != nil { endReturnedWithoutRoute(job, decision) }
         job.candidate = nil
         recordLeftBehind(job, .expired, .expired)
-        for index in job.devices.indices where job.devices[index].machine.isWaiting || job.rebound.contains(index) {
+        for index in job.devices.indices where job.devices[index].isWaiting || job.rebound.contains(index) {
             end(job, index, .expired, Reason.expired.rawValue)
         }
         job.rebound = []
@@ -462,11 +459,10 @@ final class Dispatcher {
             markClaimed(job)
             return recorder.traceWait(job, index, .burst)
         }
-        job.devices[index].mayHaveReport = candidate.claim?.hasReport ?? true
         sender.enqueue(
             job, index, to: bound,
             badge: job.badge(candidate.claim?.badge, isLowered: candidate.claim?.lowered ?? false),
-            claimedNanos: candidate.askedNanos)
+            mayHaveReport: candidate.claim?.hasReport ?? true, claimedNanos: candidate.askedNanos)
     }
 
     private func deliver(
@@ -474,7 +470,6 @@ final class Dispatcher {
         _ ackWithinMs: Int64?
     ) {
         job.devices[index].connection = LiveConnection(target)
-        job.devices[index].startedNanos = shard.nowNanos
         recorder.deliver(
             DeliveryTarget(
                 uid: job.uid, device: target.device, connectionEpoch: target.connectionEpoch, alert: alert,
@@ -482,7 +477,7 @@ final class Dispatcher {
         if let ackWithinMs {
             noteAddressed(job, index, candidate)
             let dueNanos = shard.nowNanos &+ UInt64(max(0, ackWithinMs)) &* 1_000_000
-            job.devices[index].machine.deliver(ackDueNanos: dueNanos)
+            job.devices[index].deliver(ackDueNanos: dueNanos)
         } else {
             // A delivery without an alert needs no ack. A denied recipient has its record already.
             end(
@@ -506,7 +501,7 @@ final class Dispatcher {
         recorder.deliver(
             DeliveryTarget(
                 uid: job.uid, device: target.device, connectionEpoch: target.epoch, alert: alert, pushed: accepted,
-                pushID: accepted ? job.devices[index].pushID : nil), gateway: target.gateway, of: job)
+                pushID: accepted ? job.devices[index].push?.id : nil), gateway: target.gateway, of: job)
         recorder.flushDeliveries(of: job.event)
     }
 

@@ -23,8 +23,7 @@ final class RecipientJob {
     var smsTokens: [BoundToken] = []
     /// Connections without a timely ack.
     var silentConnections: [SilentConnection] = []
-    /// Its place in a burst; nil if it is in none.
-    var burst: BurstPlace?
+    var burst = Burst.none
     /// The trace of its outcomes; nil if there are none yet, or if the user is not traced.
     var trace: TraceBytes?
     /// Its outcomes, for the mark; or those in the mark of an earlier try that finished.
@@ -50,6 +49,10 @@ final class RecipientJob {
     private var usesContent = true
     /// The reason for devices without a route in later rounds.
     var leftReason = Reason.noToken
+    var firstDecision = FirstDecision.due
+    var firstClaim = FirstClaim.none
+    var openMark = OpenMark.mayExist
+    var hold = Hold.none
     var flags: Flags = []
     /// The decision's facts for the trace.
     var facts: DecisionFacts = []
@@ -62,71 +65,97 @@ final class RecipientJob {
     /// The device with the last accepted push. Its record and the mark are outstanding. -1 for none.
     var unmarkedDevice: Int32 = -1
 
+    /// The first decision about it, which the event's deliveries wait for.
+    enum FirstDecision {
+        case due
+        /// Redis could not answer, or it waits behind such a recipient: it is counted in `EventJob.postponed`.
+        case postponed
+        case made
+    }
+
+    /// The first answer to a claim of it.
+    enum FirstClaim {
+        case none
+        case fresh
+        /// An earlier try, of this worker or another, began it and did not finish.
+        case resumed
+    }
+
+    /// Its mark in Redis while it is in work.
+    enum OpenMark {
+        /// The script has written one, or an earlier try may have.
+        case mayExist
+        /// Plain commands claimed it: there is none before it is finished or waits.
+        case notYet
+        /// It was denied without a claim, and has none.
+        case none
+    }
+
+    /// Phones wait for the user's desktop.
+    enum Hold {
+        case none
+        /// Until a timer ends.
+        case timed
+        /// `hold_s` 0: until a live desktop has the message.
+        case untilDesktopHasIt
+        /// It is over: phones wait no longer.
+        case over
+    }
+
+    enum Burst {
+        case none
+        /// Its alert opened a burst's window: all its devices are pushed at once.
+        case leads
+        /// It waits for the end of the window.
+        case waits(BurstPlace)
+    }
+
     /// Independent facts, in any phase.
     struct Flags: OptionSet {
         var rawValue: UInt32
-        /// The event's deliveries no longer wait for it.
-        static let decided = Flags(rawValue: 1)
-        static let hasDelivery = Flags(rawValue: 2)
+        static let hasDelivery = Flags(rawValue: 1 << 0)
         /// The one record without a device is written.
-        static let recordedWithoutDevice = Flags(rawValue: 4)
-        /// The hold for a live desktop is over: phones wait no longer.
-        static let holdOver = Flags(rawValue: 8)
-        static let holdArmed = Flags(rawValue: 16)
+        static let recordedWithoutDevice = Flags(rawValue: 1 << 1)
         /// The alert is allowed although the user muted the conversation.
-        static let forced = Flags(rawValue: 32)
-        /// An earlier try, of this worker or another, began it and did not finish.
-        static let resumed = Flags(rawValue: 64)
-        /// A claim of it was answered.
-        static let claimed = Flags(rawValue: 128)
+        static let forced = Flags(rawValue: 1 << 2)
         /// A device of the user was live in this round; kept only if an SMS may be requested.
-        static let live = Flags(rawValue: 256)
+        static let live = Flags(rawValue: 1 << 3)
         /// A push was accepted.
-        static let accepted = Flags(rawValue: 512)
+        static let accepted = Flags(rawValue: 1 << 4)
         /// A push ended without its alert.
-        static let failed = Flags(rawValue: 1024)
-        static let offeredSMS = Flags(rawValue: 2048)
+        static let failed = Flags(rawValue: 1 << 5)
+        static let offeredSMS = Flags(rawValue: 1 << 6)
         /// Redis refused the claim of the last round: its pushes have no badge.
-        static let owesClaim = Flags(rawValue: 4096)
-        /// Its alert opened a burst's window: all its devices are pushed at once.
-        static let leadsBurst = Flags(rawValue: 8192)
+        static let owesClaim = Flags(rawValue: 1 << 7)
         /// Repeats of its dedup key wait for its end.
-        static let holdsDedupKey = Flags(rawValue: 16384)
+        static let holdsDedupKey = Flags(rawValue: 1 << 8)
         /// Its revoke lowered the user's badge by one.
-        static let loweredBadge = Flags(rawValue: 32768)
+        static let loweredBadge = Flags(rawValue: 1 << 9)
         /// Its message adds 1 to the user's badge, by this try or an earlier one.
-        static let addsToBadge = Flags(rawValue: 268_435_456)
+        static let addsToBadge = Flags(rawValue: 1 << 10)
         /// A revoke of a message that this user has nothing of.
-        static let originalUnknown = Flags(rawValue: 536_870_912)
+        static let originalUnknown = Flags(rawValue: 1 << 11)
         /// The lower number of its revoke is on the way to the devices.
-        static let clearsBadge = Flags(rawValue: 65536)
+        static let clearsBadge = Flags(rawValue: 1 << 12)
         /// Its partition goes to another owner.
-        static let handedBack = Flags(rawValue: 2_097_152)
+        static let handedBack = Flags(rawValue: 1 << 13)
         /// It cannot be parked: its record is too large for the topic.
-        static let staysInMemory = Flags(rawValue: 131_072)
-        /// Plain commands claimed it, so it has no mark before it is finished or waits.
-        static let claimedPlainly = Flags(rawValue: 262_144)
-        /// It was denied without a claim, and has no mark either.
-        static let denied = Flags(rawValue: 524_288)
+        static let staysInMemory = Flags(rawValue: 1 << 14)
         /// Its mark was built for the members' common key.
-        static let markedInGroup = Flags(rawValue: 1_048_576)
+        static let markedInGroup = Flags(rawValue: 1 << 15)
         /// A device acknowledged: the user has the message.
-        static let reached = Flags(rawValue: 4_194_304)
+        static let reached = Flags(rawValue: 1 << 16)
         /// A later round gave up some device's route.
-        static let replaced = Flags(rawValue: 8_388_608)
+        static let replaced = Flags(rawValue: 1 << 17)
         /// Devices without a route in later rounds have their records.
-        static let recordedLeftBehind = Flags(rawValue: 16_777_216)
-        /// `hold_s` 0: phones wait until a live desktop has the message.
-        static let waitsForDesktop = Flags(rawValue: 33_554_432)
+        static let recordedLeftBehind = Flags(rawValue: 1 << 18)
         /// A live desktop acknowledged, or its push was accepted.
-        static let desktopHasIt = Flags(rawValue: 67_108_864)
+        static let desktopHasIt = Flags(rawValue: 1 << 19)
         /// A later round counted the message: devices that were pushed before show a lower number.
-        static let countedLate = Flags(rawValue: 1_073_741_824)
+        static let countedLate = Flags(rawValue: 1 << 20)
         /// Redis refused a claim that counted the message: the claim that Redis accepts counts it, whatever is decided
         /// by then.
-        static let owesCount = Flags(rawValue: 2_147_483_648)
-        /// Counted in `EventJob.postponed`.
-        static let waiting = Flags(rawValue: 134_217_728)
+        static let owesCount = Flags(rawValue: 1 << 21)
     }
 
     struct SilentConnection {
@@ -158,29 +187,42 @@ final class RecipientJob {
 
     /// Before its first decision it is postponed: it takes no room from recipients that can be decided now.
     func beginWaiting() {
-        guard flags.isDisjoint(with: [.decided, .waiting]) else { return }
-        flags.insert(.waiting)
+        if firstDecision != .due { return }
+        firstDecision = .postponed
         event.postponed += 1
     }
 
     func endWaiting() {
-        guard flags.remove(.waiting) != nil else { return }
+        if firstDecision != .postponed { return }
+        firstDecision = .due
         event.postponed -= 1
     }
 
+    var isDecided: Bool { firstDecision == .made }
+    var isResumed: Bool { firstClaim == .resumed }
+
+    /// Its place in a burst; nil if it waits for none.
+    var burstPlace: BurstPlace? { if case .waits(let place) = burst { place } else { nil } }
+
+    /// It waits for a burst no longer.
+    func leaveBurst() { if case .waits = burst { burst = .none } }
+
     var isForced: Bool { flags.contains(.forced) }
 
+    /// The token of the device's push, if that is queued or in the APNs client; nil also for an unknown device.
+    func pushedToken(_ index: Int) -> BoundToken? { isPushing(index) ? devices[index].push?.token : nil }
+
     /// - Returns: whether the device's push is queued or in the APNs client; false for an unknown device.
-    func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].machine.isPushing }
+    func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].isPushing }
 
     /// - Returns: whether the device waits for the end of its burst's window; false for an unknown device.
-    func isMerging(_ index: Int) -> Bool { index < devices.count && devices[index].machine.isMerging }
+    func isMerging(_ index: Int) -> Bool { index < devices.count && devices[index].isMerging }
 
     /// The earliest time at which an ack is due (monotonic); nil if none is awaited.
     var earliestAckNanos: UInt64? {
         var earliest: UInt64?
         for device in devices {
-            guard let due = device.machine.ackDueNanos else { continue }
+            guard let due = device.ackDueNanos else { continue }
             earliest = min(earliest ?? .max, due)
         }
         return earliest
@@ -188,7 +230,7 @@ final class RecipientJob {
 
     /// A route for the device is in progress or has ended: another one would be a second alert.
     func hasRoute(to device: String) -> Bool {
-        devices.contains { $0.route.device.isSame(as: device) && $0.machine.phase != .replaced }
+        devices.contains { $0.route.device.isSame(as: device) && $0.phase != .replaced }
     }
 
     /// Some device has a record of its own, or will have one, so that every device gets one.
@@ -202,7 +244,7 @@ final class RecipientJob {
         guard reason == .noToken, let first = devices.first?.route.device else {
             return !devices.isEmpty || !silentConnections.isEmpty
         }
-        return devices.contains { $0.machine.phase != .replaced || !$0.route.device.isSame(as: first) }
+        return devices.contains { $0.phase != .replaced || !$0.route.device.isSame(as: first) }
     }
 
     /// In the first round of a recipient without any device's record: how it will be recorded by the present decision; nil if
@@ -233,7 +275,7 @@ final class RecipientJob {
     /// It may be marked in the members' common key: it has no mark of its own.
     var usesGroupMarks: Bool {
         event.groupMarkNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
-            && !flags.isDisjoint(with: [.claimedPlainly, .denied]) && !flags.contains(.owesClaim)
+            && openMark != .mayExist && !flags.contains(.owesClaim)
     }
 
     /// All its devices ended and only the mark is left: releases everything else, while it is in the processor's cache. A
@@ -266,7 +308,7 @@ final class RecipientJob {
     /// Leaves the content if all its pushes are in the APNs clients and nothing else is open.
     func leaveContentIfSent() {
         guard candidate == nil, !event.wantsSMS, event.digest == nil,
-            devices.allSatisfy({ $0.machine.isWithClient || !$0.machine.isOpen })
+            devices.allSatisfy({ $0.isWithClient || !$0.isOpen })
         else { return }
         leaveContent()
     }
@@ -282,52 +324,5 @@ final class LiveConnection {
         device = presence.device
         gateway = presence.gateway
         epoch = presence.connectionEpoch
-    }
-}
-
-/// One device of a recipient.
-struct DeviceWork {
-    var route: Route
-    var machine = DeviceMachine()
-    /// It takes over the device's turn from the push that it replaces.
-    var inheritsTurn = false
-    /// An earlier push of the device is parked, and others wait before this one: it is parked at its turn.
-    var parksAtItsTurn = false
-    /// A live desktop, noted if phones wait for it.
-    var isDesktop = false
-    /// APNs accepted its push, and no later round has counted the message since.
-    var mayShowLower = false
-    /// APNs accepted its push.
-    var isAccepted = false
-    /// The token to push to; kept because a later round reads the recipient again.
-    var token: BoundToken?
-    /// Its device in `DeviceQueues` (`DeviceKey`); 0 before its push is queued.
-    var queueKey: UInt64 = 0
-    /// The connection of its delivery.
-    var connection: LiveConnection?
-    /// The other messages of its merged push.
-    var merged: MergedPush?
-    var startedNanos: UInt64 = 0
-    /// Time of the last check before sending; 0 for none.
-    var checkedNanos: UInt64 = 0
-    /// Set when the push is made; the same for every attempt.
-    var pushID: PushID?
-    /// The number in the push.
-    var badge: Int64?
-    /// A client's report may be part of `badge`.
-    var mayHaveReport = true
-    /// An open check before sending.
-    var check: SendCheck?
-
-    init(route: Route) {
-        self.route = route
-    }
-
-    /// Keeps the device's name and the push's id and number.
-    fileprivate mutating func keepOnlyPush() {
-        token = nil
-        connection = nil
-        merged = nil
-        check = nil
     }
 }

@@ -48,8 +48,6 @@ final class EventJob {
     var deliveries: [GatewayBatch] = []
     /// Recipients that may be marked once the deliveries are acknowledged.
     var waitingForDeliveries: [WorkRef] = []
-    /// The owners of the page of tokens that is read; nil: none is.
-    var ownerPage: OwnerPage?
     /// The common beginning of its recipients' records, once there is one.
     var recordHead: [UInt8]?
     /// Its app, conversation and chunk, hashed if others wait: they begin in order.
@@ -182,14 +180,14 @@ final class EventJob {
         var source: EventSource
     }
 
-    enum FanOutPhase {
+    enum FanOutPhase: Equatable {
         case ready
         /// Reading the collapse id of a revoke's original.
         case readingOriginal
         /// Reading a page of the group's members, or of the activity's users.
         case readingPage
         /// The owners of a page of tokens are read.
-        case readingOwners
+        case readingOwners(OwnerPage)
         /// Reading the number of the group's members.
         case readingSize
         /// Reading whether an earlier event of the conversation is parked.

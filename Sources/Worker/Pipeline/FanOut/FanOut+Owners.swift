@@ -5,9 +5,8 @@ import Redis
 /// The recipients of a message to tokens: the tokens' owners (contract section 2, `to.tokens`).
 extension FanOut {
     func readOwners(of event: EventJob, _ tokens: ArraySlice<String>) {
-        event.fanOutPhase = .readingOwners
         let page = OwnerPage(count: tokens.count)
-        event.ownerPage = page
+        event.fanOutPhase = .readingOwners(page)
         for (place, token) in tokens.enumerated() {
             do throws(RedisFault) {
                 try shard.store.owner(app: event.app.id, token: token, tag: event.tag(.tokenOwner, place))
@@ -18,22 +17,20 @@ extension FanOut {
     }
 
     func didReadOwner(_ tag: Tag, _ reply: borrowing RedisReply) {
-        guard let event = work.event(tag.ref), let page = event.ownerPage else { return }
+        guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else { return }
         let owner = OwnerReply(reply).flatMap { $0.isBound ? $0.uid : nil }
         if page.answered(Int(tag.index), owner) { took(page, of: event) }
     }
 
     /// A record of an owner that can never be read is none.
     func didFailOwner(_ tag: Tag, _ fault: RedisFault) {
-        guard let event = work.event(tag.ref), let page = event.ownerPage else { return }
+        guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else { return }
         let key = "owner of a token of event \(event.app.id):\(event.id)"
         let isLast = shard.countsAsBroken(fault, key: key) ? page.answered(Int(tag.index), nil) : page.failed()
         if isLast { took(page, of: event) }
     }
 
     private func took(_ page: OwnerPage, of event: EventJob) {
-        event.ownerPage = nil
-        guard event.fanOutPhase == .readingOwners else { return }
         if page.hasFailed { return retryLater(.retryMembers(event.ref), event) }
         event.failures = 0
         event.fanOutPhase = .ready

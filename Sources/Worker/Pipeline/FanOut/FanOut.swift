@@ -396,8 +396,11 @@ final class FanOut {
 
     func retryMembers(_ ref: WorkRef) {
         guard let event = work.event(ref) else { return }
-        if event.fanOutPhase == .readingPage || event.fanOutPhase == .readingOwners { readPage(of: event) }
-        if event.fanOutPhase == .readingSize { readSize(of: event) }
+        switch event.fanOutPhase {
+        case .readingPage, .readingOwners: readPage(of: event)
+        case .readingSize: readSize(of: event)
+        case .ready, .readingOriginal, .readingParked: break
+        }
     }
 
     func retryLater(_ item: DueItem, _ event: EventJob) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The owners of a page of `to.tokens`, as Redis answers about one after the other.
-final class OwnerPage {
+final class OwnerPage: Equatable {
     /// In the tokens' order; nil: the token has no owner.
     private(set) var uids: [String?]
     private var awaiting: Int
     /// Some answer is to be asked for again.
     private(set) var hasFailed = false
+
+    static func == (one: OwnerPage, other: OwnerPage) -> Bool { one === other }
 
     init(count: Int) {
         uids = Array(repeating: nil, count: count)

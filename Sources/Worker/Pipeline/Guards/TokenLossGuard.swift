@@ -54,7 +54,7 @@ final class TokenLossGuard {
     /// Defers recipients without tokens while data loss is suspected. Later rounds, and decisions without an alert, are
     /// not affected.
     func admit(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
-        guard let decision = candidate.decision, case .allow = decision.alert, !job.flags.contains(.decided),
+        guard let decision = candidate.decision, case .allow = decision.alert, !job.isDecided,
             !job.uid.isEmpty, job.event.digest == nil
         else { return .goesOn }
         if decision.reachesNobody, countedNanos < job.readNanos {

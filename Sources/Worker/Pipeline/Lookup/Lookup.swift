@@ -115,7 +115,8 @@ final class Lookup {
     /// The first round of a message: whether it is an ordinary one is known only after all reads.
     private func mayClaimPlainly(_ job: RecipientJob) -> Bool {
         job.event.subject.kind == .message && job.event.digest == nil && job.parking == nil
-            && job.flags.isDisjoint(with: [.claimed, .decided, .owesClaim]) && shard.writes.refusal == nil
+            && job.firstClaim == .none && !job.isDecided && !job.flags.contains(.owesClaim)
+            && shard.writes.refusal == nil
     }
 
     /// - Returns: false if the key was found too large less than a minute ago.
@@ -128,7 +129,7 @@ final class Lookup {
     /// refuses writes, only the full path handles a missing mark.
     private func isLikelyDenied(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         let event = job.event
-        guard job.flags.isDisjoint(with: [.decided, .owesCount]), shard.writes.refusal == nil,
+        guard !job.isDecided, !job.flags.contains(.owesCount), shard.writes.refusal == nil,
             let level = candidate.recipient.groupLevel, event.subject.kind == .message,
             event.digest == nil, event.app.policy.dndMode == .independent,
             event.isSwitchedOff || (level != .unset && level != .all)

@@ -35,7 +35,7 @@ extension RecipientJob {
         parking.counts = record.counts
         self.parking = parking
         flags.formUnion(record.facts.flags)
-        if let until = record.holdUntilMs, until <= steadyMs { flags.insert(.holdOver) }
+        if let until = record.holdUntilMs, until <= steadyMs { hold = .over }
         silentConnections = record.silentConnections.map {
             SilentConnection(device: $0.device, connectionEpoch: $0.epoch)
         }

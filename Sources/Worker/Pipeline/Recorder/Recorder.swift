@@ -143,7 +143,7 @@ final class Recorder {
     /// Only records are awaited: the following mark is built now, while its data is in the cache, and the rest is
     /// released.
     func sealIfEnded(_ job: RecipientJob) {
-        guard job.machine.awaitsRecordsOnly, job.machine.isMarked, job.mark == nil, job.burst == nil,
+        guard job.machine.awaitsRecordsOnly, job.machine.isMarked, job.mark == nil, job.burstPlace == nil,
             job.flags.isDisjoint(with: [.hasDelivery, .owesClaim])
         else { return }
         job.keepOnly(preparedMark(of: job))
@@ -306,7 +306,7 @@ final class Recorder {
             }
             job.trace = TraceBytes(
                 atMs: nowMs, sentMs: job.event.sentMs, id: job.event.subject.id, msgID: job.event.msgID,
-                eventID: job.event.id, facts: job.facts, isResumed: job.flags.contains(.resumed))
+                eventID: job.event.id, facts: job.facts, isResumed: job.isResumed)
         }
         job.trace?.append(outcome, nowMs: nowMs)
     }

@@ -13,12 +13,13 @@ extension Sender {
     /// Claims again, which counts nothing twice, and asks for the token's owner. For a connection without a timely ack,
     /// it also asks for a later ack.
     func check(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) {
-        guard index < job.devices.count, let token = job.devices[index].token else { return }
+        guard index < job.devices.count, let token = job.devices[index].push?.token else { return }
         let asksAcks = !job.silentConnections.isEmpty
         // A failed check may have read a newer number already.
-        let madeBadge = if let failed = job.devices[index].check { failed.madeBadge } else { job.devices[index].badge }
+        let made = job.devices[index].push
+        let madeBadge = if let failed = made?.check { failed.madeBadge } else { made?.badge }
         let activity = job.event.updatedActivityID
-        job.devices[index].check = SendCheck(
+        job.devices[index].push?.check = SendCheck(
             ticket: ticket, awaiting: 2 + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1), madeBadge: madeBadge)
         let app = job.event.app.id
         if let activity {
@@ -50,12 +51,12 @@ extension Sender {
     /// Checks a device again after Redis could not answer.
     func retryCheck(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), job.isPushing(device.device) else { return }
-        check(job, device.device, ticket: job.devices[device.device].check?.ticket)
+        check(job, device.device, ticket: job.devices[device.device].push?.check?.ticket)
     }
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         let index = Int(tag.index)
-        guard let job = work.recipient(tag.ref), index < job.devices.count, let token = job.devices[index].token
+        guard let job = work.recipient(tag.ref), index < job.devices.count, let token = job.devices[index].push?.token
         else { return }
         switch tag.stage {
         case .checkOwner:
@@ -73,10 +74,10 @@ extension Sender {
         default:
             guard let claim = ClaimReply(reply) else { return answered(job, index) { $0.hasFailed = true } }
             // The script has marked it, unless it was only asked to peek.
-            if job.devices[index].check?.isPeek == false { job.flags.remove(.claimedPlainly) }
+            if job.devices[index].push?.check?.isPeek == false { job.openMark = .mayExist }
             job.note(claim, isFirst: false)
-            job.devices[index].badge = job.badge(claim.badge, isLowered: claim.lowered)
-            job.devices[index].mayHaveReport = claim.hasReport
+            job.devices[index].push?.badge = job.badge(claim.badge, isLowered: claim.lowered)
+            job.devices[index].push?.mayHaveReport = claim.hasReport
             answered(job, index) { check in
                 check.isEnded = claim.state == .ended
                 check.facts.isRead = claim.isRead
@@ -88,7 +89,7 @@ extension Sender {
     func didFail(_ tag: Tag, _ fault: RedisFault) {
         guard let job = work.recipient(tag.ref) else { return }
         let index = Int(tag.index)
-        guard index < job.devices.count, let check = job.devices[index].check else { return }
+        guard index < job.devices.count, let check = job.devices[index].push?.check else { return }
         switch tag.stage {
         case .checkClaim where fault.refusesWrite && !check.isPeek:
             // A claimed push needs no other claim; only its number is unknown.
@@ -113,8 +114,8 @@ extension Sender {
     }
 
     private func peek(_ job: RecipientJob, _ index: Int) {
-        job.devices[index].badge = nil
-        job.devices[index].check?.isPeek = true
+        job.devices[index].push?.badge = nil
+        job.devices[index].push?.check?.isPeek = true
         ask(job, index) { (store) throws(RedisFault) in
             try store.peek(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
         }
@@ -122,22 +123,22 @@ extension Sender {
 
     /// One of the answers.
     private func answered(_ job: RecipientJob, _ index: Int, _ note: (inout SendCheck) -> Void) {
-        guard index < job.devices.count, var check = job.devices[index].check, check.awaiting > 0 else { return }
+        guard index < job.devices.count, var check = job.devices[index].push?.check, check.awaiting > 0 else { return }
         note(&check)
         check.awaiting -= 1
-        job.devices[index].check = check
+        job.devices[index].push?.check = check
         guard check.awaiting == 0, job.isPushing(index) else { return }
         let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
         switch verdict {
         case .askAgain:
             shard.timers.schedule(.retryCheck(job.deviceRef(index)), dueNanos: shard.retryNanos(failures: 1))
         case .send:
-            job.devices[index].check = nil
-            job.devices[index].checkedNanos = shard.nowNanos
+            job.devices[index].push?.check = nil
+            job.devices[index].push?.checkedNanos = shard.nowNanos
             didCheck(job.devices[index].queueKey)
             goOn(job, index, check)
         case .stop, .acknowledged, .endedElsewhere, .decideAgain:
-            job.devices[index].check = nil
+            job.devices[index].push?.check = nil
             stop(job, index, check.ticket, .check(verdict))
         }
     }
@@ -145,10 +146,10 @@ extension Sender {
     /// Nothing prevents it: on to the client, or inside it; rendered again if the number has changed.
     private func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
         guard let ticket = check.ticket else { return makeReady(job.deviceRef(index)) }
-        guard let token = job.devices[index].token, let client = job.event.app.client(for: token) else {
+        guard let token = job.devices[index].push?.token, let client = job.event.app.client(for: token) else {
             return stop(job, index, ticket, .check(.stop(.noToken)))
         }
-        if job.devices[index].badge == check.madeBadge { return client.apns.confirm(ticket) }
+        if job.devices[index].push?.badge == check.madeBadge { return client.apns.confirm(ticket) }
         guard let push = push(for: job, index, token) else {
             return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
         }
@@ -157,7 +158,7 @@ extension Sender {
     }
 
     private func stop(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?, _ cause: UnsentPush.Cause) {
-        if let ticket, let token = job.devices[index].token, let client = job.event.app.client(for: token),
+        if let ticket, let token = job.devices[index].push?.token, let client = job.event.app.client(for: token),
             !client.apns.withdraw(ticket)
         {
             // It has ended in the client, and its outcome gives the result.

@@ -105,14 +105,16 @@ final class Sender {
     ///
     /// - Parameter claimedNanos: time of the claim query that found nothing against it (monotonic). With 0, or after
     ///   too long a time, it is checked first.
-    func enqueue(_ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, claimedNanos: UInt64) {
-        job.devices[index].pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
-        job.devices[index].token = token
-        job.devices[index].badge = badge
-        job.devices[index].machine.enqueue()
-        job.devices[index].startedNanos = shard.nowNanos
-        job.devices[index].checkedNanos =
-            shard.nowNanos &- claimedNanos < Self.answerNanos ? shard.nowNanos : 0
+    func enqueue(
+        _ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, mayHaveReport: Bool = true,
+        claimedNanos: UInt64, merged: MergedPush? = nil
+    ) {
+        let now = shard.nowNanos
+        job.devices[index].enqueue(
+            DevicePush(
+                token: token, id: job.pushIDPrefix.id(tokenHex: token.record.hex), badge: badge,
+                mayHaveReport: mayHaveReport, startedNanos: now,
+                checkedNanos: now &- claimedNanos < Self.answerNanos ? now : 0, merged: merged))
         let device = job.deviceRef(index)
         if job.devices[index].inheritsTurn {
             job.devices[index].inheritsTurn = false
@@ -133,16 +135,16 @@ final class Sender {
         if device.isBadgeUpdate {
             work.badgeUpdate(device.work)?.turnCame(device.device)
         } else if let job = work.recipient(device.work) {
-            if job.devices[device.device].machine.resume() {
-                return check(job, device.device, ticket: job.devices[device.device].check?.ticket)
+            if job.devices[device.device].resume() {
+                return check(job, device.device, ticket: job.devices[device.device].push?.check?.ticket)
             }
-            job.devices[device.device].machine.turnCame()
+            job.devices[device.device].turnCame()
             // Its number may be the older one: it is claimed again before it goes.
             // An end of the Live Activity may have been accepted since it was read: it is looked for once more.
             if job.event.updatedActivityID != nil
                 || queues.mayShowNumber(job.devices[device.device].queueKey, readSince: job.readNanos)
             {
-                job.devices[device.device].checkedNanos = 0
+                job.devices[device.device].push?.checkedNanos = 0
             }
         }
         // The common case continues directly.
@@ -220,7 +222,7 @@ final class Sender {
     /// not fit the processor's first cache.
     func make(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), device.device < job.devices.count,
-            job.devices[device.device].machine.phase == .due, let token = job.devices[device.device].token
+            job.devices[device.device].phase == .due, let token = job.devices[device.device].push?.token
         else { return }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
@@ -228,7 +230,7 @@ final class Sender {
         // Only so many go to a client that is held up.
         if client?.heldUpNanos != nil { sendMade() }
         if let cause = causeToPark(job, index, client) { return drop(device, cause) }
-        if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
+        if shard.nowNanos &- (job.devices[index].push?.checkedNanos ?? 0) > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
         }
         guard let client else { return drop(device, .check(.stop(.noToken))) }
@@ -246,14 +248,14 @@ final class Sender {
     private func send(_ made: MadePush) {
         let index = made.device.device
         guard let job = work.recipient(made.device.work), index < job.devices.count,
-            job.devices[index].machine.phase == .due
+            job.devices[index].phase == .due
         else { return }
         switch made.client.apns.send(made.push) {
         case .taken:
-            job.devices[index].machine.send()
+            job.devices[index].send()
             job.leaveContentIfSent()
         case .held:
-            job.devices[index].machine.send()
+            job.devices[index].send()
             backOff(job, index)
         case .full: made.client.stalled.append(made.device)
         // The process ends: the record is not settled and comes again.
@@ -345,9 +347,10 @@ final class Sender {
         _ device: DeviceRef, _ patienceNanos: UInt64, _ isFull: (EventJob) -> Bool
     ) -> Bool {
         guard !device.isBadgeUpdate, let job = work.recipient(device.work), job.mayPark,
-            device.device < job.devices.count, !job.devices[device.device].machine.isParked
+            device.device < job.devices.count, !job.devices[device.device].isParked
         else { return false }
-        return shard.nowNanos &- job.devices[device.device].startedNanos > patienceNanos || isFull(job.event)
+        guard let push = job.devices[device.device].push else { return false }
+        return shard.nowNanos &- push.startedNanos > patienceNanos || isFull(job.event)
     }
 
     func drop(_ device: DeviceRef, _ cause: UnsentPush.Cause) {
@@ -357,15 +360,15 @@ final class Sender {
 
     /// - Returns: nil if too large, or with invalid headers.
     func push(for job: RecipientJob, _ index: Int, _ token: BoundToken) -> Push? {
-        let merged = job.devices[index].merged
+        let merged = job.devices[index].push?.merged
         let event = job.event
         job.needContent(shard.reader)
         guard let content = event.content, let device = DeviceToken(token.record.hex),
-            let id = job.devices[index].pushID,
+            let id = job.devices[index].push?.id,
             let headers = content.headers(
                 topic: token.record.topic, isOriginalUnknown: job.flags.contains(.originalUnknown), merged),
             let payload = content.payload(
-                for: job, token: token, badge: job.devices[index].badge, id: id,
+                for: job, token: token, badge: job.devices[index].push?.badge, id: id,
                 mergedCount: merged?.count ?? event.digest?.count ?? 0)
         else { return nil }
         return Push(
@@ -376,7 +379,7 @@ final class Sender {
 
     /// The device backs off: nothing of it is in flight, so that the next push may come and replace this one.
     private func backOff(_ job: RecipientJob, _ index: Int) {
-        guard index < job.devices.count, job.devices[index].machine.backOff() else { return }
+        guard index < job.devices.count, job.devices[index].backOff() else { return }
         leaveQueue(job.devices[index].queueKey)
     }
 
@@ -447,13 +450,13 @@ extension Sender: APNsClientDelegate {
     /// device; the check then follows at its turn. Within one shard the APNs client sends one push per device at a
     /// time.
     private func mayTryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Bool {
-        guard queues.isShared, job.devices[index].machine.phase == .backingOff else { return true }
+        guard queues.isShared, job.devices[index].phase == .backingOff else { return true }
         guard queues.enter(job.devices[index].queueKey, job.deviceRef(index)) else {
-            job.devices[index].check = SendCheck(
-                ticket: ticket, awaiting: 0, madeBadge: job.devices[index].badge)
+            job.devices[index].push?.check = SendCheck(
+                ticket: ticket, awaiting: 0, madeBadge: job.devices[index].push?.badge)
             return false
         }
-        _ = job.devices[index].machine.resume()
+        _ = job.devices[index].resume()
         return true
     }
 

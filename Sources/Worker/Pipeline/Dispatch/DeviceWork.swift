@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The state of one device of a decided recipient, from its route to its end.
+import PushCore
+
+/// One device of a decided recipient: its state from its route to its end, with the data of the state.
 ///
 /// A plain value: an event in, the consequence out; no clock, no server. Events after the end change nothing.
-struct DeviceMachine: Equatable {
+struct DeviceWork {
     enum Phase: Equatable {
         /// Its route is chosen and nothing has begun.
         case chosen
@@ -28,7 +30,26 @@ struct DeviceMachine: Equatable {
         case ended
     }
 
+    let route: Route
     private(set) var phase = Phase.chosen
+    /// It takes over the device's turn from the push that it replaces.
+    var inheritsTurn = false
+    /// An earlier push of the device is parked, and others wait before this one: it is parked at its turn.
+    var parksAtItsTurn = false
+    /// A live desktop, noted if phones wait for it.
+    var isDesktop = false
+    /// Its device in `DeviceQueues` (`DeviceKey`); 0 before its push is queued.
+    var queueKey: UInt64 = 0
+    /// The connection of its delivery, or of the copy after its push.
+    var connection: LiveConnection?
+    /// The token of an alert that waits for its burst. Beside the phase, which so stays free of references.
+    private(set) var mergingToken: BoundToken?
+    /// Only `enqueue` gives it one and only `keepOnlyPush` takes its token, so that each push that is queued or sent has it.
+    var push: DevicePush?
+
+    init(route: Route) {
+        self.route = route
+    }
 
     /// Neither ended nor replaced.
     var isOpen: Bool { phase != .ended && phase != .replaced }
@@ -62,7 +83,11 @@ struct DeviceMachine: Equatable {
 
     // MARK: Events
 
-    mutating func merge() { if phase == .chosen { phase = .merging } }
+    mutating func merge(_ token: BoundToken) {
+        guard phase == .chosen else { return }
+        phase = .merging
+        mergingToken = token
+    }
 
     mutating func hold() { if phase == .chosen { phase = .held } }
 
@@ -71,7 +96,12 @@ struct DeviceMachine: Equatable {
     /// It must wait outside memory, whatever it waits for now.
     mutating func park() -> Left { phase == .parked ? .nothing : close(.parked) }
 
-    mutating func enqueue() { if phase == .chosen || phase == .merging { phase = .queued } }
+    mutating func enqueue(_ push: consuming DevicePush) {
+        guard phase == .chosen || isMerging else { return }
+        phase = .queued
+        mergingToken = nil
+        self.push = push
+    }
 
     /// The device is free for its push.
     mutating func turnCame() { if phase == .queued { phase = .due } }
@@ -106,6 +136,14 @@ struct DeviceMachine: Equatable {
     }
 
     mutating func end() -> Left { close(.ended) }
+
+    /// Of an ended device only its name and the push's id and number are wanted.
+    mutating func keepOnlyPush() {
+        if isOpen { return }
+        connection = nil
+        mergingToken = nil
+        push?.forget()
+    }
 
     mutating func replace() -> Left { close(.replaced) }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import APNs
+import PushCore
+
+/// The push of a device, from its place in the device's queue to its answer; later rounds and the mark look at it after that.
+struct DevicePush {
+    /// Kept because a later round reads the recipient again. Nil only after `forget`.
+    private(set) var token: BoundToken?
+    /// The same for every attempt.
+    let id: PushID
+    /// The number in the push.
+    var badge: Int64?
+    /// A client's report may be part of `badge`.
+    var mayHaveReport: Bool
+    /// APNs accepted it.
+    var isAccepted = false
+    /// APNs accepted it, and no later round has counted the message since.
+    var mayShowLower = false
+    let startedNanos: UInt64
+    /// Time of the last check before sending; 0 for none.
+    var checkedNanos: UInt64
+    /// The other messages, if it is a merged push.
+    var merged: MergedPush?
+    /// The open check before sending.
+    var check: SendCheck?
+
+    /// It has ended: keeps only what a mark may note, while the rest is in the processor's cache.
+    mutating func forget() {
+        token = nil
+        merged = nil
+        check = nil
+    }
+}
