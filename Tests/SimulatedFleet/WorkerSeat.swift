@@ -93,6 +93,9 @@ package final class WorkerSeat {
         return left
     }
 
+    /// States that cannot be, which a release build only counts and logs (`ShardContext.mistake`).
+    package var internalErrors: Int { shards.reduce(0) { $0 + ($1.runtime?.internalErrors ?? 0) } }
+
     package var status: [ShardStatus] {
         var statuses: [ShardStatus] = []
         forEachRuntime { statuses.append($0.status()) }

@@ -8,7 +8,7 @@ import Telemetry
 /// Answers of Redis and of the broker, each for the component that asked.
 extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
-        guard let tag = Tag(bits) else { return }
+        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
         shard.loop.stageClock?.enter(tag.stage.part)
         guard tag.stage.fits(reply.kind) else {
             let fault = RedisFault(.protocolViolation, "the reply is not of the command's kind")
@@ -38,7 +38,7 @@ extension Pipeline: RedisClientDelegate {
     }
 
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
-        guard let tag = Tag(bits) else { return }
+        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
         switch tag.stage.asker {
         case .lookup: lookup.didFail(tag, fault)
         case .fanOut: fanOut.didFail(tag, fault)
@@ -88,7 +88,7 @@ extension Pipeline: RedisClientDelegate {
     func redisDidDeliverReplies(_ client: RedisClient) { shard.requestTurn() }
 
     func redis(_ client: RedisClient, didChange state: RedisClient.State) {
-        guard state == .ready else { return }
+        if state != .ready { return }
         // Reported before a write meets it, and again with each check whether it is still a replica. For a cluster node
         // the map decides its role.
         if !shard.store.client.isCluster, client.server.isReplica ?? false {
@@ -117,15 +117,15 @@ extension Pipeline: RedisClientDelegate {
 extension Pipeline {
     /// The broker has a record (or it was given up with a log line).
     func didSettleRecord(_ bits: UInt64) {
-        guard let tag = Tag(bits) else { return }
+        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
         switch tag.stage {
         case .record, .parkedRecipient: recorder.didSettleRecord(tag.ref)
         case .delivery:
-            guard let event = work.event(tag.ref) else { return }
+            guard let event = work.event(tag.ref) else { return shard.mistake("a delivery whose event has ended") }
             for waiting in recorder.didSettleDelivery(event) { dispatcher.endIfComplete(waiting) }
             release(event)
         case .chunk:
-            guard let event = planner.didSettle(tag.ref) else { return }
+            guard let event = planner.didSettle(tag.ref) else { return shard.late() }
             release(event)
         case .feedback: recorder.didSettleFeedback(tag.ref)
         case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
@@ -139,7 +139,7 @@ extension Pipeline {
 
     /// The broker will never accept a record. A record to be parked stays in memory; any other ends with that.
     func didGiveUpRecord(_ bits: UInt64) {
-        guard let tag = Tag(bits) else { return }
+        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
         switch tag.stage {
         case .parkedRecipient: dispatcher.stay(tag.ref)
         case .parkedEvent: parking.didGiveUp(tag.ref)

@@ -96,7 +96,7 @@ extension Pipeline {
     /// Records deleted by retention before they were read are lost: an operator must know.
     private func reportGaps() {
         let skipped = intakes.reduce(0) { $0 &+ $1.skippedOffsets }
-        guard skipped > shard.metrics.gaps.value else { return }
+        if skipped <= shard.metrics.gaps.value { return }
         let fresh = skipped - shard.metrics.gaps.value
         shard.metrics.gaps.add(fresh)
         shard.log.error(

@@ -218,7 +218,8 @@ final class Pipeline {
     /// All of a candidate is read: the decision, and the claim that makes it this worker's.
     private func decide(_ job: RecipientJob) {
         shard.enter(.decide)
-        guard let candidate = job.candidate, lookup.pass(job, to: .claiming) == .goesOn else { return }
+        guard let candidate = job.candidate else { return shard.late() }
+        if lookup.pass(job, to: .claiming) == .kept { return }
         if !job.uid.isEmpty, shard.isRedisBehind || userStates.mayHaveMissed(readNanos: job.readNanos) {
             return lookup.postpone(job)
         }
@@ -267,7 +268,7 @@ final class Pipeline {
 
     /// The script settles a claim that plain commands could not: its answer comes after those to later claims.
     private func settle(_ job: RecipientJob) {
-        guard claims.isClaiming(job.ref) else { return }
+        if !claims.isClaiming(job.ref) { return shard.late() }
         lookup.keepPlace(job, at: .claiming)
         claims.settle(job)
     }
@@ -332,7 +333,7 @@ final class Pipeline {
 
     /// The event has one open part less. The last one settles its offset, unless it was handed back.
     func release(_ event: EventJob) {
-        guard work.release(event) else { return }
+        if !work.release(event) { return }
         let counted = event.takeCounts()
         if let parked = event.parked {
             if event.isHandedBack {

@@ -62,6 +62,9 @@ package final class ShardRuntime: PipelineOwner {
     /// The open work of the shard; empty without work.
     package var leftovers: [(part: String, count: Int)] { pipeline.leftovers }
 
+    /// States that cannot be (`ShardContext.mistake`).
+    package var internalErrors: Int { Int(clamping: pipeline.shard.metrics.internalErrors.value) }
+
     package func status() -> ShardStatus {
         var clients: [ShardStatus.Client] = []
         var brakes: [ShardStatus.Brake] = []

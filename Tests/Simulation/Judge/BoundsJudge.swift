@@ -13,6 +13,8 @@ struct BoundsJudge {
     /// The user-state records that are applied at one time.
     private static let changes = 2_000
     private static let recipients = 20_000
+    /// Counted by a worker that meets one; a debug build stops there.
+    static let impossible = "states that cannot be"
     /// Bytes that a worker writes in one turn: a turn's share.
     static let turnBytes = 1 << 20
 
@@ -47,6 +49,7 @@ struct BoundsJudge {
         case "events", "unsettled records": return unsettled
         case "recipients", "dedup keys": return Self.recipients
         case "user-state records": return Self.changes
+        case Self.impossible: return 0
         case "pushes on streams": return inFlight
         default: return nil
         }

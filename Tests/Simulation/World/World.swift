@@ -218,7 +218,9 @@ public final class World {
         observer.read(apns.takeRequests(), system.nowNanos)
         looks += 1
         guard looks.isMultiple(of: 10) else { return }
-        for worker in workers where !worker.process.isDead { bounds.look(worker.name, worker.leftovers) }
+        for worker in workers where !worker.process.isDead {
+            bounds.look(worker.name, worker.leftovers + [(BoundsJudge.impossible, worker.internalErrors)])
+        }
     }
 
     private func didCommit(_ topic: String, _ partition: Int32, _ offset: Int64) {

@@ -79,7 +79,9 @@ import Testing
             device.merge(DevicePush.someToken)
             device.hold()
             device.deliver(ackDueNanos: 9)
-            holds(device.phase == closed.phase && device.push == nil && device.end() == .nothing && device.replace() == .nothing)
+            holds(
+                device.phase == closed.phase && device.push == nil && device.end() == .nothing
+                    && device.replace() == .nothing)
         }
     }
 }

@@ -101,7 +101,7 @@ final class BadgeUpdates {
 
     /// Reads the devices to update. From now on another read starts a new update.
     func start(_ ref: WorkRef) {
-        guard let update = work.badgeUpdate(ref) else { return }
+        guard let update = work.badgeUpdate(ref) else { return shard.late() }
         if joinable[update.owner] === update { joinable[update.owner] = nil }
         update.hasFailed = false
         update.awaiting = 2
@@ -124,7 +124,7 @@ final class BadgeUpdates {
     private func answered(_ update: BadgeUpdate, failed: Bool) {
         update.awaiting -= 1
         if failed { update.hasFailed = true }
-        guard update.awaiting == 0 else { return }
+        if update.awaiting > 0 { return }
         guard !update.hasFailed else { return retryLater(.badgeUpdate(update.ref), update) }
         update.failures = 0
         update.chooseTargets()
@@ -152,7 +152,7 @@ final class BadgeUpdates {
     func check(_ device: DeviceRef, ticket: PushTicket? = nil) {
         guard let update = work.badgeUpdate(device.work), device.device < update.targets.count,
             !update.targets[device.device].isEnded
-        else { return }
+        else { return shard.late() }
         let index = device.device
         if let ticket { update.targets[index].ticket = ticket }
         if let newest = update.newest, newest.untilNanos <= shard.nowNanos {
@@ -175,10 +175,10 @@ final class BadgeUpdates {
     }
 
     private func checked(_ update: BadgeUpdate, _ index: Int, _ note: (inout BadgeUpdate.Target) -> Void) {
-        guard index < update.targets.count, update.targets[index].awaiting > 0 else { return }
+        guard index < update.targets.count, update.targets[index].awaiting > 0 else { return shard.late() }
         note(&update.targets[index])
         update.targets[index].awaiting -= 1
-        guard update.targets[index].awaiting == 0 else { return }
+        if update.targets[index].awaiting > 0 { return }
         if update.targets[index].hasFailed {
             return retryLater(
                 .retryCheck(DeviceRef(work: update.ref, device: index, isBadgeUpdate: true)), update)
@@ -243,7 +243,7 @@ final class BadgeUpdates {
     /// APNs' answer. A dead token is removed with the user's next alert.
     func didEnd(_ push: EndedPush) {
         let index = Int(push.tag.index)
-        guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return }
+        guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return shard.late() }
         let target = update.targets[index]
         let ending = Ending(push.outcome, token: target.token, isForced: false)
         end(update, index, ending.verdict, ending.reason) { record in
@@ -264,7 +264,7 @@ final class BadgeUpdates {
         _ update: BadgeUpdate, _ index: Int, _ verdict: Verdict, _ reason: String?,
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
-        guard !update.targets[index].isEnded else { return }
+        if update.targets[index].isEnded { return shard.late() }
         update.targets[index].isEnded = true
         update.open -= 1
         let target = update.targets[index]
@@ -284,7 +284,7 @@ final class BadgeUpdates {
     }
 
     func didSettleRecord(_ ref: WorkRef) {
-        guard let update = work.badgeUpdate(ref) else { return }
+        guard let update = work.badgeUpdate(ref) else { return shard.late() }
         update.unackedRecords -= 1
         endIfComplete(update)
     }
@@ -359,7 +359,7 @@ final class BadgeUpdates {
     // MARK: Answers
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        guard let update = work.badgeUpdate(tag.ref) else { return }
+        guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
         let index = Int(tag.index)
         switch tag.stage {
         case .updateUser:
@@ -377,7 +377,9 @@ final class BadgeUpdates {
             let size = reply.int64 ?? 0
             checked(update, index) { $0.size = size }
         case .updateOwner:
-            guard index < update.targets.count else { return }
+            guard index < update.targets.count else {
+                return shard.mistake("an answer about a device that the badge update does not have")
+            }
             let isOwned = OwnerReply.allows(reply, uid: update.uid, token: update.targets[index].token)
             checked(update, index) { $0.isOwned = isOwned }
         default: break
@@ -386,7 +388,7 @@ final class BadgeUpdates {
 
     /// A key that can never be read counts as absent. Without the number nothing is pushed.
     func didFail(_ tag: Tag, _ fault: RedisFault) {
-        guard let update = work.badgeUpdate(tag.ref) else { return }
+        guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
         let isBroken = shard.countsAsBroken(fault, key: "\(tag.stage) of \(update.app.id):\(update.uid)")
         switch tag.stage {
         case .updateUser, .updateDevices: answered(update, failed: !isBroken)

@@ -90,7 +90,7 @@ final class NewestBadges {
     }
 
     private func read(_ accepted: AcceptedBadge) {
-        guard !looks.isFull else { return }
+        if looks.isFull { return }
         ask(looks.insert(Look(accepted)), accepted, whole: accepted.mayHaveReport)
     }
 
@@ -114,7 +114,7 @@ final class NewestBadges {
     }
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        guard let look = looks.find(tag.ref) else { return }
+        guard let look = looks.find(tag.ref) else { return shard.late() }
         guard tag.stage == .newestSize else {
             look.base = BadgeReading(base: reply)
             return
@@ -141,7 +141,7 @@ final class NewestBadges {
     func didFail(_ tag: Tag) { end(tag.ref, isHigher: true) }
 
     private func end(_ ref: WorkRef, isHigher: Bool) {
-        guard let look = looks.find(ref) else { return }
+        guard let look = looks.find(ref) else { return shard.late() }
         looks.remove(ref)
         if isHigher {
             sendAgain(look.accepted)

@@ -90,7 +90,9 @@ final class Bursts {
     /// - Parameter claim: nil if Redis could not answer. The alert is then pushed, because the push itself is checked
     ///   again before it is sent.
     func didLook(_ ref: WorkRef, _ claim: ClaimReply?) {
-        guard let job = work.recipient(ref), let burst = job.burstPlace, let place = burst.place else { return }
+        guard let job = work.recipient(ref), let burst = job.burstPlace, let place = burst.place else {
+            return shard.late()
+        }
         burst.place = nil
         var isAlive = true
         if let claim {

@@ -81,7 +81,7 @@ final class Planner {
 
     /// The broker will never accept the chunk. It counts as open until its members are started here.
     func didGiveUp(_ ref: WorkRef) {
-        guard let chunk = pending.find(ref) else { return }
+        guard let chunk = pending.find(ref) else { return shard.late() }
         pending.remove(ref)
         refused.append((chunk.event, chunk.members))
         shard.requestTurn()

@@ -51,7 +51,9 @@ extension Claims {
     }
 
     func askOwner(_ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
-        guard candidate.recipient.tokens.indices.contains(place) else { return }
+        guard candidate.recipient.tokens.indices.contains(place) else {
+            return shard.mistake("an owner is asked of a token that the recipient does not have")
+        }
         let token = candidate.recipient.tokens[place].record.hex
         ask(job) { (store) throws(RedisFault) in
             try store.owner(app: job.event.app.id, token: token, tag: job.tag(.owner, place))

@@ -83,7 +83,9 @@ extension Claims {
 
     /// A fact changed, or existed before: the script settles it. The caller keeps the candidate's place.
     func settle(_ job: RecipientJob) {
-        guard let candidate = job.candidate, candidate.phase == .claiming else { return }
+        guard let candidate = job.candidate, candidate.phase == .claiming else {
+            return shard.mistake("a claim is settled that is not open")
+        }
         let asksOwners = !candidate.asksOwners
         candidate.asksOwners = true
         candidate.awaiting = 1 + (asksOwners ? tokenCount(candidate) : 0)

@@ -42,7 +42,7 @@ final class Claims {
     /// Claims a decided candidate. Redis is asked in the order of the calls, because the badges of one user rise in
     /// this order.
     func claim(_ job: RecipientJob) {
-        guard let candidate = job.candidate else { return }
+        guard let candidate = job.candidate else { return shard.mistake("a claim without a decision") }
         candidate.phase = .claiming
         candidate.askedNanos = shard.nowNanos
         shard.waits?.took(.lookup, job.event.lane, nanos: shard.nowNanos &- job.readNanos)
@@ -87,7 +87,7 @@ final class Claims {
 
     func countTwice(_ job: RecipientJob) {
         let subject = job.event.subject
-        guard job.isCounted, (subject.id.utf8.last ?? 1).isMultiple(of: 2) else { return }
+        if !job.isCounted || !(subject.id.utf8.last ?? 1).isMultiple(of: 2) { return }
         let twin = ClaimSubject(
             kind: subject.kind, id: subject.id + "#2", conversation: subject.conversation, sentMs: subject.sentMs,
             seq: subject.seq, expireAtMs: subject.expireAtMs)
@@ -118,7 +118,7 @@ final class Claims {
         else { return }
         var devices: [String] = []
         for route in routes where route.pushedToken != nil { devices.append(route.device) }
-        guard !devices.isEmpty else { return }
+        if devices.isEmpty { return }
         // If this is lost with the connection, the claim is lost too, and both are sent again.
         try? shard.store.notePushed(app: job.event.app.id, uid: job.uid, devices: devices, tag: job.tag(.note))
     }
@@ -170,15 +170,15 @@ final class Claims {
         case .claims: if let batch = batches.find(tag.ref) { didClaim(batch, reply) }
         case .owners: if let batch = ownerBatches.find(tag.ref) { didReadOwners(batch, reply) }
         case .claim:
-            guard let job = claiming(tag.ref) else { return }
+            guard let job = claiming(tag.ref) else { return shard.late() }
             takeReply(reply, job)
         case .claimAdd, .claimCount, .claimLook:
             if let job = claiming(tag.ref) { didReplyPlainly(tag.stage, reply, job) }
         case .owner:
-            guard let job = claiming(tag.ref), let candidate = job.candidate else { return }
+            guard let job = claiming(tag.ref), let candidate = job.candidate else { return shard.late() }
             takeOwner(reply, job, candidate, Int(tag.index))
         case .claimAcks:
-            guard let job = claiming(tag.ref) else { return }
+            guard let job = claiming(tag.ref) else { return shard.late() }
             job.candidate?.acknowledged = StateStore.devices(reply)
             answered(job, failed: false)
         default: break
@@ -237,7 +237,8 @@ final class Claims {
     }
 
     func answered(_ job: RecipientJob, failed isFailure: Bool) {
-        guard let candidate = job.candidate, candidate.answered(failed: isFailure) else { return }
+        guard let candidate = job.candidate else { return shard.mistake("an answer to a claim without a candidate") }
+        if !candidate.answered(failed: isFailure) { return }
         if candidate.hasFailed { return failed.append(job) }
         if candidate.plainClaim == nil { claimed.append(job) } else { endPlainly(job, candidate) }
     }
@@ -249,12 +250,12 @@ final class Claims {
         case .claims: if let batch = batches.find(tag.ref) { didFailClaims(batch, fault) }
         case .owners: if let batch = ownerBatches.find(tag.ref) { didFailOwners(batch, fault) }
         case .claim:
-            guard let job = claiming(tag.ref) else { return }
+            guard let job = claiming(tag.ref) else { return shard.late() }
             didFailClaim(job, fault)
         case .claimAdd, .claimCount, .claimLook:
             if let job = claiming(tag.ref) { didFailPlainly(fault, job) }
         case .owner:
-            guard let job = claiming(tag.ref) else { return }
+            guard let job = claiming(tag.ref) else { return shard.late() }
             // A token with an unreadable owner belongs to nobody.
             let isBroken = shard.countsAsBroken(fault, key: job.keyText(tag.stage))
             if isBroken {
@@ -292,7 +293,7 @@ final class Claims {
     /// the candidate is tried again later.
     private func refused(_ job: RecipientJob, _ fault: RedisFault) {
         shard.writes.refused(fault, nowNanos: shard.nowNanos)
-        guard let candidate = job.candidate else { return }
+        guard let candidate = job.candidate else { return shard.mistake("a refused claim without a candidate") }
         if candidate.isUnclaimed {
             guard fault.isLasting else { return answered(job, failed: true) }
             return take(ClaimReply(state: .fresh, badge: nil, tokenVersion: candidate.tokenVersion), job)

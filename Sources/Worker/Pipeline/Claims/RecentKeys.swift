@@ -15,7 +15,7 @@ struct RecentKeys<Key: Hashable> {
     func contains(_ key: Key) -> Bool { !keys.isEmpty && keys.contains(key) }
 
     mutating func insert(_ key: Key) {
-        guard keys.insert(key).inserted else { return }
+        if !keys.insert(key).inserted { return }
         if let displaced = order.append(key) { keys.remove(displaced) }
     }
 }

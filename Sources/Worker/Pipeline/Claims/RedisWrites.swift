@@ -45,7 +45,7 @@ final class RedisWrites {
 
     /// A write was accepted.
     func taken(nowNanos: UInt64) {
-        guard refusal != nil else { return }
+        if refusal == nil { return }
         refusal = nil
         let text: StaticString = "Redis accepts writes again"
         guard let suppressed = limiter.admit(Line(text, ""), nowNanos: nowNanos) else { return }

@@ -58,7 +58,7 @@ struct Decider {
 
     /// Whether a device of the user is live: then no SMS is requested, whatever happens to pushes.
     private func noteLiveness(of job: RecipientJob, _ candidate: Candidate) {
-        guard job.event.wantsSMS else { return }
+        if !job.event.wantsSMS { return }
         let now = shard.nowMs
         if candidate.recipient.presence.contains(where: { $0.liveness(at: now).isLive }) {
             job.flags.insert(.live)

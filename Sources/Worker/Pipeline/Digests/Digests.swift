@@ -36,7 +36,7 @@ final class Digests {
 
     /// Once a second: a few of the queues, so that each is checked every few seconds.
     func poll() {
-        guard isUsed, shard.store.client.isReady else { return }
+        if !isUsed || !shard.store.client.isReady { return }
         let leaseMs = shard.nowMs &+ Self.leaseMs
         for _ in 0..<4 {
             let bucket = nextBucket
@@ -66,7 +66,9 @@ final class Digests {
     }
 
     private func didClaimDue(_ tag: Tag, _ reply: borrowing RedisReply) {
-        guard let leaseMs = leases.first(where: { $0.round == tag.ref.generation })?.leaseMs else { return }
+        guard let leaseMs = leases.first(where: { $0.round == tag.ref.generation })?.leaseMs else {
+            return shard.late()
+        }
         var found: [DigestJob] = []
         reply.forEach { element in
             guard let user = DueUser(member: element.bytes), let app = apps[user.app] else { return }
@@ -84,14 +86,14 @@ final class Digests {
 
     /// The queue is checked again at its turn. A permanent fault is logged.
     private func didFailDue(_ fault: RedisFault) {
-        guard fault.isLasting else { return }
+        if !fault.isLasting { return }
         shard.writes.report(
             fault, "a queue of digests cannot be read: its users get no digest", nowNanos: shard.nowNanos)
     }
 
     /// - Parameter count: nil if Redis could not answer; it returns at the end of the lease.
     private func didTake(_ ref: WorkRef, count: Int64?, oldestMs: Int64) {
-        guard let job = jobs.find(ref) else { return }
+        guard let job = jobs.find(ref) else { return shard.mistake("an answer to a digest that nobody asked for") }
         jobs.remove(ref)
         guard let count else { return }
         guard count > 0, job.app.sendsDigest else { return end(job) }

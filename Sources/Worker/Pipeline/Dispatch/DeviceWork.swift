@@ -84,7 +84,7 @@ struct DeviceWork {
     // MARK: Events
 
     mutating func merge(_ token: BoundToken) {
-        guard phase == .chosen else { return }
+        if phase != .chosen { return }
         phase = .merging
         mergingToken = token
     }
@@ -97,7 +97,7 @@ struct DeviceWork {
     mutating func park() -> Left { phase == .parked ? .nothing : close(.parked) }
 
     mutating func enqueue(_ push: consuming DevicePush) {
-        guard phase == .chosen || isMerging else { return }
+        if phase != .chosen && !isMerging { return }
         phase = .queued
         mergingToken = nil
         self.push = push

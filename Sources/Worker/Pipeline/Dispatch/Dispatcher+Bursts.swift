@@ -42,7 +42,7 @@ extension Dispatcher {
 
     /// A message that was checked at the window's end and is not pushed.
     func drop(_ dropped: Bursts.Dropped) {
-        guard let job = work.recipient(dropped.recipient) else { return }
+        guard let job = work.recipient(dropped.recipient) else { return shard.late() }
         if dropped.reason == nil { job.machine.leaveUnmarked() }
         for index in job.devices.indices where job.devices[index].isMerging {
             end(

@@ -13,7 +13,7 @@ extension Dispatcher {
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
         let left = job.devices[index].end()
-        guard left != .nothing else { return }
+        if left == .nothing { return shard.late() }
         job.machine.deviceEnded()
         if verdict != .accepted {
             recorder.noteFailure(of: job, verdict: verdict, reason: reason)
@@ -64,7 +64,9 @@ extension Dispatcher {
 
     /// A queued push is not sent.
     func didNotSend(_ unsent: UnsentPush) {
-        guard let job = work.recipient(unsent.device.work), job.isPushing(unsent.device.device) else { return }
+        guard let job = work.recipient(unsent.device.work), job.isPushing(unsent.device.device) else {
+            return shard.late()
+        }
         let index = unsent.device.device
         switch unsent.cause {
         case .check(.stop(let reason)):
@@ -160,7 +162,7 @@ extension Dispatcher {
 
     /// The APNs client returned a push without a stream.
     func withdrew(_ device: DeviceRef) {
-        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return }
+        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return shard.late() }
         job.machine.leaveUnmarked()
         job.event.isHandedBack = true
         replace(job, device.device)

@@ -10,7 +10,7 @@ import Telemetry
 extension Dispatcher {
     func didEnd(_ push: EndedPush) {
         let index = Int(push.tag.index)
-        guard let job = work.recipient(push.tag.ref), let bound = job.pushedToken(index) else { return }
+        guard let job = work.recipient(push.tag.ref), let bound = job.pushedToken(index) else { return shard.late() }
         if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
             park(job, index, .retryAfter, dueMs: shard.steadyMs &+ retryAfterMs)
             return endIfComplete(job)
@@ -130,7 +130,7 @@ extension Dispatcher {
 
     private func noteBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken, _ badge: Int64) {
         let app = job.event.app
-        guard job.event.showsBadge, token.record.type == .alert, app.policy.badge == .server else { return }
+        if !job.event.showsBadge || token.record.type != .alert || app.policy.badge != .server { return }
         let burst =
             app.coalesceNanos == 0
             ? nil : BurstRule.key(app: app.id, uid: job.uid, conversation: job.event.conversationID)
@@ -154,7 +154,7 @@ extension Dispatcher {
             return recorder.remove(token, of: job, cause, ending)
         }
         app.metrics.removalWithheld(cause.label)
-        guard isFirst else { return }
+        if !isFirst { return }
         app.metrics.brake(cause.label, isEngaged: true)
         shard.log.error(
             "token removal stopped: too many dead tokens of one cause; check topic, environment and key",

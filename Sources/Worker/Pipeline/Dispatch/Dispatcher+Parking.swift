@@ -10,7 +10,7 @@ extension Dispatcher {
     /// The device's push waits outside memory from now on. Pushes behind it in its queue are parked in turn.
     func park(_ job: RecipientJob, _ index: Int, _ cause: ParkCause, dueMs: Int64, client: String? = nil) {
         let left = job.devices[index].park()
-        guard left != .nothing else { return }
+        if left == .nothing { return shard.late() }
         job.devices[index].push?.check = nil
         let parking = job.parking ?? RecipientParking()
         job.parking = parking
@@ -63,7 +63,7 @@ extension Dispatcher {
     /// No mark can say which of the recipient's pushes APNs accepted. So it waits in the topic, with the devices that are
     /// done, and its event is settled: a crash repeats only pushes that are in flight.
     func parkUnclaimed(_ job: RecipientJob) {
-        guard job.mayPark, job.event.digest == nil, job.machine.phase == .open else { return }
+        if !job.mayPark || job.event.digest != nil || job.machine.phase != .open { return }
         // All at the last ack's time: a connection that is taken for silent too early would alert twice.
         guard let dueNanos = job.devices.lazy.compactMap(\.ackDueNanos).max() else { return }
         let leftNanos = dueNanos > shard.nowNanos ? dueNanos &- shard.nowNanos : 0
@@ -100,10 +100,12 @@ extension Dispatcher {
 
     /// Redis refused a note in the recipient's mark.
     func didFailNote(_ ref: WorkRef, _ fault: RedisFault) {
-        guard fault.refusesWrite, !fault.isLasting, let job = work.recipient(ref), !job.machine.hasEnded else { return }
+        // Nothing waits for a note, so another fault costs at most a repeat.
+        if !fault.refusesWrite || fault.isLasting { return }
+        guard let job = work.recipient(ref), !job.machine.hasEnded else { return shard.late() }
         shard.writes.refused(fault, nowNanos: shard.nowNanos)
         job.flags.insert(.owesClaim)
-        guard job.machine.phase == .open else { return }
+        if job.machine.phase != .open { return }
         parkUnclaimed(job)
         endIfComplete(job)
     }
@@ -173,7 +175,7 @@ extension Dispatcher {
     /// it.
     func parkIfAllWaits(_ job: RecipientJob) {
         guard let parking = job.parking, job.machine.phase == .open, job.machine.openDevices > 0 else { return }
-        guard job.devices.allSatisfy({ $0.isParked || !$0.isOpen }) else { return }
+        if job.devices.contains(where: { $0.isOpen && !$0.isParked }) { return }
         let waits = parking.waits.filter { job.devices[$0.device].isParked }
         if waits.isEmpty || waits.contains(where: { waitsForEarlier(job, $0) }) { return }
         for wait in waits {
@@ -223,7 +225,7 @@ extension Dispatcher {
 
     /// Its twin is in the topic from now on: it follows, so that one shard has both.
     private func follow(_ ref: WorkRef, dueMs: Int64) {
-        guard let twin = work.recipient(ref), twin.machine.phase == .waitingForTwin else { return }
+        guard let twin = work.recipient(ref), twin.machine.phase == .waitingForTwin else { return shard.late() }
         guard twin.devices.isEmpty, twin.event.parked?.record.uid == nil, twin.event.digest == nil, twin.mayPark,
             twin.machine.decideAgain(), twin.machine.decided()
         else { return twinEnded(ref) }
@@ -242,8 +244,7 @@ extension Dispatcher {
         record.client = first?.client
         record.devices = waits.compactMap { $0.device < 0 ? nil : job.devices[$0.device].route.device }
         record.done = job.parking?.done ?? []
-        for device in job.devices where device.phase == .ended && !record.done.containsSame(device.route.device)
-        {
+        for device in job.devices where device.phase == .ended && !record.done.containsSame(device.route.device) {
             record.done.append(device.route.device)
         }
         record.holdUntilMs = job.parking?.holdUntilMs
@@ -270,7 +271,9 @@ extension Dispatcher {
 
     /// The broker will never accept the record: the recipient stays in memory, and everything is read again.
     func stay(_ ref: WorkRef) {
-        guard let job = work.recipient(ref) else { return }
+        guard let job = work.recipient(ref) else {
+            return shard.mistake("a record that cannot be parked has no recipient")
+        }
         _ = job.machine.recordAcknowledged()
         job.machine.unpark()
         job.flags.insert(.staysInMemory)

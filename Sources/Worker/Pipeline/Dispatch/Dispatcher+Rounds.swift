@@ -13,7 +13,7 @@ extension Dispatcher {
 
     /// Reads everything again for another round.
     func decideAgain(_ job: RecipientJob) {
-        guard job.machine.decideAgain() else { return }
+        if !job.machine.decideAgain() { return shard.late() }
         // A queued push has its number from the previous round: it is claimed again at its turn.
         for index in job.devices.indices where job.devices[index].isQueued {
             job.devices[index].push?.checkedNanos = 0
@@ -46,7 +46,7 @@ extension Dispatcher {
 
     /// It is time to check for acks.
     func lookForAcks(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.earliestAckNanos != nil else { return }
+        guard let job = work.recipient(ref), job.earliestAckNanos != nil else { return shard.late() }
         guard job.machine.readAcks() else { return postpone(.acks(ref)) }
         readAcks(job)
     }
@@ -65,22 +65,23 @@ extension Dispatcher {
     }
 
     func didFailAcks(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let job = work.recipient(ref) else { return }
+        guard let job = work.recipient(ref) else { return shard.late() }
         let isBroken = shard.countsAsBroken(fault, key: job.keyText(.acks))
         if let candidate = job.candidate, candidate.phase == .readingAcks {
             if isBroken { didReadOwnAcks(job, candidate, []) } else { again.append(job) }
             return shard.requestTurn()
         }
-        guard job.machine.phase == .readingAcks else { return }
+        if job.machine.phase != .readingAcks { return shard.late() }
         if isBroken { didReadAcks(job, []) } else { retryAcks(job) }
     }
 
     func didReadAcks(_ ref: WorkRef, _ devices: [String]) {
-        guard let job = work.recipient(ref) else { return }
+        guard let job = work.recipient(ref) else { return shard.late() }
         if let candidate = job.candidate, candidate.phase == .readingAcks {
             return didReadOwnAcks(job, candidate, devices)
         }
-        if job.machine.phase == .readingAcks { didReadAcks(job, devices) }
+        if job.machine.phase != .readingAcks { return shard.late() }
+        didReadAcks(job, devices)
     }
 
     /// Devices that acknowledged a delivery of an earlier try.
@@ -91,7 +92,7 @@ extension Dispatcher {
 
     /// Devices with an ack are finished. A missing ack causes another decision without that connection.
     private func didReadAcks(_ job: RecipientJob, _ acknowledged: [String]) {
-        guard job.machine.didReadAcks() else { return }
+        guard job.machine.didReadAcks() else { return shard.mistake("acks were read that nobody waits for") }
         job.failures = 0
         let now = shard.nowNanos
         var isLate = false
@@ -118,7 +119,9 @@ extension Dispatcher {
     }
 
     private func suspect(_ job: RecipientJob, _ index: Int) {
-        guard let target = job.devices[index].connection else { return }
+        guard let target = job.devices[index].connection else {
+            return shard.mistake("an ack is awaited of no connection")
+        }
         job.silentConnections.append(
             RecipientJob.SilentConnection(device: target.device, connectionEpoch: target.epoch))
         recorder.traceWait(job, index, .noAck)
@@ -162,7 +165,9 @@ extension Dispatcher {
 
     /// The hold is over: everything is read again, and the phones are pushed unless the message was read.
     func endHold(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), !job.machine.hasEnded, job.machine.phase != .marking else { return }
+        guard let job = work.recipient(ref), !job.machine.hasEnded, job.machine.phase != .marking else {
+            return shard.late()
+        }
         guard job.machine.phase == .open else { return postpone(.hold(ref)) }
         job.hold = .over
         if job.devices.contains(where: \.isHeld) { decideAgain(job) }
@@ -180,7 +185,7 @@ extension Dispatcher {
     /// `hold_s` 0: phones end once a live desktop has the message, by its ack or its own push, now or in an earlier
     /// try. If every desktop's push failed or was parked, they are decided like after a hold.
     func settlePhones(_ job: RecipientJob) {
-        guard job.machine.phase == .open else { return }
+        if job.machine.phase != .open { return }
         guard job.devices.contains(where: \.waitsForDesktop) else {
             return job.hold = .none
         }
@@ -204,7 +209,7 @@ extension Dispatcher {
 
     /// A step without an answer from Redis is tried again.
     func retryStep(_ ref: WorkRef) {
-        guard let job = work.recipient(ref) else { return }
+        guard let job = work.recipient(ref) else { return shard.late() }
         switch job.machine.phase {
         case .readingAcks: readAcks(job)
         case .marking: recorder.mark(job)

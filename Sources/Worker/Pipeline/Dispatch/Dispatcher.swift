@@ -101,7 +101,7 @@ final class Dispatcher {
 
     /// With `clear_on_read` the devices get the number that a revoke lowered.
     private func noteLowered(_ job: RecipientJob, _ claim: ClaimReply) {
-        guard claim.owesClear, !job.flags.contains(.clearsBadge) else { return }
+        if !claim.owesClear || job.flags.contains(.clearsBadge) { return }
         job.flags.insert(.clearsBadge)
         lowered.append(job)
     }
@@ -120,7 +120,9 @@ final class Dispatcher {
     /// The same key is in progress here for an earlier delivery of the event: it is read again after the end of that
     /// one.
     func waitForTwin(_ job: RecipientJob) {
-        guard job.machine.waitForTwin() else { return }
+        guard job.machine.waitForTwin() else {
+            return shard.mistake("a recipient waits for its twin after its decision")
+        }
         // The deliveries of the event's other recipients do not wait for this one.
         noteDecided(job)
         recorder.flushDeliveries(of: job.event)
@@ -128,7 +130,7 @@ final class Dispatcher {
 
     /// The twin has ended.
     func twinEnded(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.machine.phase == .waitingForTwin else { return }
+        guard let job = work.recipient(ref), job.machine.phase == .waitingForTwin else { return shard.late() }
         decideAgain(job)
     }
 
@@ -143,7 +145,7 @@ final class Dispatcher {
 
     /// Everything was done before.
     func endDuplicate(_ job: RecipientJob) {
-        guard job.machine.decided() else { return }
+        guard job.machine.decided() else { return shard.mistake("a recipient ends that is not being decided") }
         noteDecided(job)
         shard.metrics.duplicates.add()
         recorder.countEarlier(of: job)
@@ -157,7 +159,7 @@ final class Dispatcher {
 
     /// Nothing to do and nothing to record.
     func endUnrecorded(_ job: RecipientJob) {
-        guard job.machine.decided() else { return }
+        guard job.machine.decided() else { return shard.mistake("a recipient ends that is not being decided") }
         noteDecided(job)
         job.candidate = nil
         job.machine.leaveUnmarked()
@@ -177,7 +179,9 @@ final class Dispatcher {
     /// Starts each device's route. A later round leaves alone devices that ended, are in flight, or may still
     /// acknowledge.
     func route(_ job: RecipientJob) {
-        guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
+        guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else {
+            return shard.late()
+        }
         if job.parking != nil { recorder.countReturned(job) }
         // Fields only, here and below: a copy of the claim counts five references.
         let isAnswered = candidate.claim != nil
@@ -202,8 +206,7 @@ final class Dispatcher {
             decision.keepPhonesWaiting(job, candidate, acknowledged: earlier.acknowledged)
         }
         if decision.alert == .deny(.expired) { return expire(job, candidate, decision, earlier) }
-        for index in job.devices.indices where job.devices[index].isHeld || job.devices[index].isParked
-        {
+        for index in job.devices.indices where job.devices[index].isHeld || job.devices[index].isParked {
             replace(job, index)
         }
         copyAccepted(job, candidate, decision)
@@ -328,7 +331,7 @@ final class Dispatcher {
 
     /// Its records may not have been written.
     private func recordAccepted(_ job: RecipientJob, _ candidate: Candidate) {
-        guard job.devices.isEmpty else { return }
+        if !job.devices.isEmpty { return }
         // The note that it was accepted may be lost as well.
         if job.event.activity?.action == .end, !pushedBefore(job, candidate).isEmpty { noteActivity(job) }
         for push in pushedBefore(job, candidate) where !(job.parking?.done.containsSame(push.device) ?? false) {

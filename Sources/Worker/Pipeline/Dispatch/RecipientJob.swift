@@ -292,7 +292,7 @@ final class RecipientJob {
 
     /// It no longer needs the event's content.
     func leaveContent() {
-        guard usesContent else { return }
+        if !usesContent { return }
         usesContent = false
         event.leaveContent()
     }

@@ -43,6 +43,8 @@ final class EventJob {
     /// Those of them that are postponed: Redis could not answer, or they wait behind such a recipient.
     var postponed: Int32 = 0
     var audience: Audience
+    /// The state of its fan-out.
+    var fanOutPhase = FanOutPhase.ready
     /// The division of its group into chunks; nil if it is not divided.
     var plan: ChunkPlan?
     var deliveries: [GatewayBatch] = []
@@ -78,8 +80,6 @@ final class EventJob {
     var reasonForNobody = Reason.expired
     /// It has many recipients, and not all of them were started.
     var isExpanding = false
-    /// The state of its fan-out.
-    var fanOutPhase = FanOutPhase.ready
     /// The part of a large group that its chunk belongs to, modulo 256: events of one part begin in order. Nil if it is
     /// not a chunk.
     let chunkPart: UInt8?
@@ -278,7 +278,7 @@ final class EventJob {
     }
 
     func dropContentIfUnused() {
-        guard contentUsers == 0, audience.isEmpty, deliveries.isEmpty else { return }
+        if contentUsers > 0 || !audience.isEmpty || !deliveries.isEmpty { return }
         content = nil
         audience.abandon()
     }

@@ -17,14 +17,18 @@ extension FanOut {
     }
 
     func didReadOwner(_ tag: Tag, _ reply: borrowing RedisReply) {
-        guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else { return }
+        guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else {
+            return shard.late()
+        }
         let owner = OwnerReply(reply).flatMap { $0.isBound ? $0.uid : nil }
         if page.answered(Int(tag.index), owner) { took(page, of: event) }
     }
 
     /// A record of an owner that can never be read is none.
     func didFailOwner(_ tag: Tag, _ fault: RedisFault) {
-        guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else { return }
+        guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else {
+            return shard.late()
+        }
         let key = "owner of a token of event \(event.app.id):\(event.id)"
         let isLast = shard.countsAsBroken(fault, key: key) ? page.answered(Int(tag.index), nil) : page.failed()
         if isLast { took(page, of: event) }

@@ -94,7 +94,7 @@ final class FanOut {
             // it.
             try? shard.store.keepCollapseID(
                 app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
-                tag: event.tag(.note))
+                tag: Tag.noteBits)
         }
         if shard.limits.isShared, event.hasManyRecipients, event.parked == nil, event.chunkPart == nil,
             event.fanOutPhase == .ready
@@ -115,13 +115,13 @@ final class FanOut {
         let app = event.app.id
         let seconds = shard.marksSeconds(event.subject)
         if event.isRevoke, event.hasManyRecipients, let target = event.subject.revoke?.targetMsgID {
-            try? shard.store.noteRevoked(app: app, target: target, seconds: seconds, tag: event.tag(.note))
+            try? shard.store.noteRevoked(app: app, target: target, seconds: seconds, tag: Tag.noteBits)
         }
-        guard shard.batchesAcrossUsers, event.mayUseGroupMarks else { return }
+        if !shard.batchesAcrossUsers || !event.mayUseGroupMarks { return }
         let note = Int64.random(in: 1...StateKeys.numberMax, using: &shard.random)
         do throws(RedisFault) {
             try shard.store.beginGroupMarks(
-                app: app, event.subject, note: note, seconds: seconds, tag: event.tag(.note))
+                app: app, event.subject, note: note, seconds: seconds, tag: Tag.noteBits)
             if shard.limits.usesGroupMarks { event.groupMarkNote = note }
         } catch {
             // Other tries are unknown: each member has its own mark.
@@ -340,7 +340,7 @@ final class FanOut {
     }
 
     private func didReadMembers(_ ref: WorkRef, _ reply: borrowing RedisReply) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return shard.late() }
         if event.audience.activity != nil {
             let users = StateStore.activityUsers(reply)
             event.audience.take(users: users, isLast: users.count < shard.limits.memberPage)
@@ -358,7 +358,7 @@ final class FanOut {
     }
 
     private func readSize(of event: EventJob) {
-        guard let group = event.audience.group else { return }
+        guard let group = event.audience.group else { return shard.mistake("the size is read of no group") }
         event.fanOutPhase = .readingSize
         do throws(RedisFault) {
             try shard.store.memberCount(app: event.app.id, group: group, tag: event.tag(.groupSize))
@@ -368,7 +368,7 @@ final class FanOut {
     }
 
     private func didReadSize(_ ref: WorkRef, count: Int64?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return shard.late() }
         event.failures = 0
         event.fanOutPhase = .ready
         event.isSized = true
@@ -376,7 +376,7 @@ final class FanOut {
     }
 
     private func didFailSize(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return shard.late() }
         if shard.countsAsAbsent(fault, key: "group \(event.app.id):\(event.conversationID)") {
             return didReadSize(ref, count: nil)
         }
@@ -385,7 +385,7 @@ final class FanOut {
 
     /// If the members' key can never be read, one record says so; other faults are retried.
     private func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return shard.late() }
         guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
         shard.writes.report(
             fault, "the members of a group cannot be read: nobody gets the message",
@@ -395,11 +395,11 @@ final class FanOut {
     }
 
     func retryMembers(_ ref: WorkRef) {
-        guard let event = work.event(ref) else { return }
+        guard let event = work.event(ref) else { return shard.late() }
         switch event.fanOutPhase {
         case .readingPage, .readingOwners: readPage(of: event)
         case .readingSize: readSize(of: event)
-        case .ready, .readingOriginal, .readingParked: break
+        case .ready, .readingOriginal, .readingParked: shard.late()
         }
     }
 
@@ -422,7 +422,7 @@ final class FanOut {
     }
 
     private func didReadParked(_ ref: WorkRef, _ note: ParkedNote?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
         event.failures = 0
         event.fanOutPhase = .ready
         guard let leftMs = note?.leftMs(nowMs: shard.nowMs), event.raw.count <= ParkedRecord.rawMax,
@@ -438,19 +438,22 @@ final class FanOut {
 
     private func didFailParked(_ ref: WorkRef, isAbsent: Bool) {
         if isAbsent { return didReadParked(ref, nil) }
-        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
         retryLater(.retryParked(ref), event)
     }
 
     func retryParked(_ ref: WorkRef) {
-        if let event = work.event(ref), event.fanOutPhase == .readingParked { readParked(event) }
+        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
+        readParked(event)
     }
 
     // MARK: Revokes
 
     /// A revoke replaces its original's alert, so it needs the original's collapse id.
     private func readOriginal(of event: EventJob) {
-        guard let target = event.subject.revoke?.targetMsgID else { return }
+        guard let target = event.subject.revoke?.targetMsgID else {
+            return shard.mistake("the original is read of no revoke")
+        }
         event.fanOutPhase = .readingOriginal
         do throws(RedisFault) {
             try shard.store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
@@ -460,7 +463,7 @@ final class FanOut {
     }
 
     private func didReadOriginal(_ ref: WorkRef, collapseID: String?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
         event.failures = 0
         event.fanOutPhase = .ready
         event.originalCollapseID = collapseID
@@ -468,11 +471,12 @@ final class FanOut {
 
     private func didFailOriginal(_ ref: WorkRef, isAbsent: Bool) {
         if isAbsent { return didReadOriginal(ref, collapseID: nil) }
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
         retryLater(.retryOriginal(ref), event)
     }
 
     func retryOriginal(_ ref: WorkRef) {
-        if let event = work.event(ref), event.fanOutPhase == .readingOriginal { readOriginal(of: event) }
+        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
+        readOriginal(of: event)
     }
 }

@@ -39,7 +39,7 @@ final class ClockGuard {
     func look() {
         apply()
         let sinceNanos = shard.nowNanos &- (askedNanos ?? 0)
-        guard shard.store.client.isReady else { return }
+        if !shard.store.client.isReady { return }
         if verdict == .right, sinceNanos < Self.everyNanos { return }
         if sinceNanos > Self.againNanos { ask() }
     }
@@ -67,7 +67,7 @@ final class ClockGuard {
     }
 
     private func ask() {
-        guard !isAsked else { return }
+        if isAsked { return }
         isAsked = true
         askedNanos = shard.nowNanos
         do throws(RedisFault) {
@@ -101,7 +101,7 @@ final class ClockGuard {
     private func apply() {
         let before = verdict
         verdict = shard.lookAtClock()
-        guard verdict != before else { return }
+        if verdict == before { return }
         for intake in intakes { intake.block(.clock, verdict == .unknown || verdict == .wrong) }
         let worst = shard.worstClock
         let fields: KeyValuePairs<StaticString, LogValue> = [

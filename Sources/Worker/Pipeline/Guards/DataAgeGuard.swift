@@ -65,7 +65,7 @@ final class DataAgeGuard {
     /// Beats in each server. Once a second, and whenever a link is ready: the answer to a link's first command comes before
     /// those to its reads.
     func beat() {
-        guard shard.store.client.isReady else { return }
+        if !shard.store.client.isReady { return }
         let servers = shard.store.client.tagNumbers(StateStore.serverWord)
         places = userState.settledPlaces
         awaited = Set(servers)
@@ -113,7 +113,10 @@ final class DataAgeGuard {
 
     /// - Parameter round: of the beat, as its tag has it.
     func didBeat(_ ref: WorkRef, _ reply: borrowing RedisReply) {
-        guard let beat = StateStore.Beat(reply) else { return }
+        guard let beat = StateStore.Beat(reply) else {
+            shard.log.warning("Redis answered a heartbeat with something else")
+            return didFailToBeat(ref.slot, RedisFault(.protocolViolation))
+        }
         let server = ref.slot
         let isLast = ref.generation == round
         let before = age.losses[server]
@@ -127,7 +130,7 @@ final class DataAgeGuard {
     /// A replica takes no beat, and may be older than the master was.
     func didFailToBeat(_ server: Int, _ fault: RedisFault) {
         clock.didFailToBeat(server)
-        guard fault.refusesWrite else { return }
+        if !fault.refusesWrite { return }
         try? shard.store.lookAtBeat(server: server, tag: beatTag(.beatLook, server))
     }
 

@@ -78,7 +78,7 @@ final class TokenLossGuard {
 
     /// Asks for the number of keys; while stopped, also for an operator's acceptance.
     func ask() {
-        guard shard.store.client.isReady, askedNanos == nil else { return }
+        if !shard.store.client.isReady || askedNanos != nil { return }
         askedNanos = shard.nowNanos
         askedServerMs = shard.nowMs &+ clock.serverAheadMs
         do throws(RedisFault) {
@@ -149,7 +149,7 @@ final class TokenLossGuard {
     /// Stops or continues after a change of `loss`, and logs it.
     private func apply() {
         let isStopped = loss.isStopped
-        guard isStopped != isTold else { return }
+        if isStopped == isTold { return }
         isTold = isStopped
         shard.metrics.tokenLoss.set(isStopped ? 1 : 0)
         for intake in intakes { intake.block(.tokenLoss, self.isStopped) }

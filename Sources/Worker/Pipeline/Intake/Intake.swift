@@ -156,7 +156,7 @@ final class Intake {
         let count = consumer.assignment.count
         shard.share.add(count - sharedCount)
         sharedCount = count
-        guard shard.share.beginAsking() else { return }
+        if !shard.share.beginAsking() { return }
         consumer.countPartitions(of: topics) { [share = shard.share] in share.learn($0) }
     }
 

@@ -10,7 +10,7 @@ struct TopicRefusals {
     ///   - partition: the only one that it concerns, if known.
     ///   - topics: of the consumer. librdkafka's text names the topic.
     mutating func note(_ error: KafkaError, _ partition: TopicPartition?, topics: [String]) {
-        guard error.isUnknownTopic || error.isDenied else { return }
+        if !error.isUnknownTopic && !error.isDenied { return }
         if let partition { return errors[partition.topic] = error }
         for (index, topic) in topics.enumerated() where error.text.contains(" \(topic):") { errors[index] = error }
     }

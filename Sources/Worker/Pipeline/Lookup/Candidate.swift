@@ -27,8 +27,6 @@ final class Candidate {
     var tokenVersion: Int64 = 0
     /// When it asked for its leases, and then for its claim (monotonic).
     var askedNanos: UInt64 = 0
-    /// Consecutive times that Redis could not answer; spaces the retries.
-    var failures = 0
     /// When a postponed one is read again (monotonic).
     var dueNanos: UInt64 = 0
     /// Indices of tokens that now belong to another user, or to nobody.
@@ -46,6 +44,8 @@ final class Candidate {
 
     /// The results of the decision's steps.
     var facts: DecisionFacts = []
+    /// Consecutive times that Redis could not answer; spaces the retries.
+    var failures: Int32 = 0
     var phase = Phase.reading
     /// A fault occurred in the present phase.
     var hasFailed = false

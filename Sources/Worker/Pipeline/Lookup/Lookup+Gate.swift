@@ -8,7 +8,7 @@ extension Lookup {
     ///
     /// - Parameter bucket: the user's, `ReadGate.bucket`.
     func askWhole(_ job: RecipientJob, _ stage: Tag.Stage, _ bucket: UInt8) {
-        guard gate(stage, { $0.admit(bucket, job.ref) }) else { return }
+        if !gate(stage, { $0.admit(bucket, job.ref) }) { return }
         if !sendWhole(job, stage, bucket) { goOn(stage, bucket) }
     }
 

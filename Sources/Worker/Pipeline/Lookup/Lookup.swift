@@ -47,7 +47,7 @@ final class Lookup {
 
     /// Reads a recipient for a decision. It waits while Redis is away.
     func read(_ job: RecipientJob) {
-        guard let candidate = job.candidate else { return }
+        guard let candidate = job.candidate else { return shard.late() }
         if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
         if pass(job, to: .reading) == .kept { return }
         // On a cluster the members' common mark is on a node of its own: a later message of the conversation may be
@@ -161,7 +161,7 @@ final class Lookup {
     /// One of a recipient's own reads.
     private func didRead(_ tag: Tag, _ reply: borrowing RedisReply) {
         if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
-        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
+        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
         switch tag.stage {
         case .presence:
             let emptyCount = RecipientReplies.presence(reply, into: &candidate.recipient)
@@ -200,7 +200,7 @@ final class Lookup {
             oversized.note(job.key(tag.stage), nowNanos: shard.nowNanos)
         }
         if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
-        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
+        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
         candidate.claimsPlainly = false
         switch tag.stage {
         case .presence, .group, .activity:
@@ -212,7 +212,8 @@ final class Lookup {
     }
 
     func answered(_ job: RecipientJob, failed: Bool) {
-        guard let candidate = job.candidate, candidate.answered(failed: failed) else { return }
+        guard let candidate = job.candidate else { return shard.mistake("an answer to a read without a candidate") }
+        if !candidate.answered(failed: failed) { return }
         if candidate.hasFailed { return postpone(job) }
         switch candidate.phase {
         case .reading: readLeases(job, candidate)
@@ -258,13 +259,17 @@ final class Lookup {
     }
 
     private func didReadLease(_ ref: WorkRef, epoch: Int64?) {
-        guard let query = leaseQueries.find(ref) else { return }
+        guard let query = leaseQueries.find(ref) else {
+            return shard.mistake("an answer about a lease that nobody asked for")
+        }
         leases.store(query.gateway, epoch: epoch, nowNanos: shard.nowNanos)
         ended(query, failed: false)
     }
 
     private func didFailLease(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let query = leaseQueries.find(ref) else { return }
+        guard let query = leaseQueries.find(ref) else {
+            return shard.mistake("an answer about a lease that nobody asked for")
+        }
         let isAbsent = shard.countsAsAbsent(fault, key: "lease of gateway \(query.gateway)")
         if isAbsent { leases.store(query.gateway, epoch: nil, nowNanos: shard.nowNanos) }
         ended(query, failed: !isAbsent)
@@ -296,11 +301,11 @@ final class Lookup {
 
     /// Redis could not answer: the candidate is read again after a pause. Nothing is guessed and nothing is lost.
     func postpone(_ job: RecipientJob) {
-        guard let candidate = job.candidate else { return }
+        guard let candidate = job.candidate else { return shard.late() }
         stepOut(job)
         candidate.failures += 1
         // Rounded up, so that thousands are read again together.
-        let dueNanos = shard.retryNanos(failures: candidate.failures)
+        let dueNanos = shard.retryNanos(failures: Int(candidate.failures))
         candidate.dueNanos = (dueNanos / Self.postponedStepNanos + 1) * Self.postponedStepNanos
         postponed.append(job)
         if candidate.dueNanos < postponedDueNanos ?? .max { schedulePostponed(candidate.dueNanos) }
@@ -315,7 +320,7 @@ final class Lookup {
 
     /// Its decision waits for something else; later recipients of its user and conversation wait behind it.
     func stepOut(_ job: RecipientJob) {
-        guard let candidate = job.candidate else { return }
+        guard let candidate = job.candidate else { return shard.mistake("a recipient steps out without a candidate") }
         candidate.phase = .postponed
         job.beginWaiting()
         keepPlace(job, at: .waiting)
@@ -324,7 +329,9 @@ final class Lookup {
     /// A token changed between read and claim, or a likely denial does not hold: reads everything, and later recipients
     /// of its conversation wait.
     func readAgain(_ job: RecipientJob) {
-        guard let candidate = job.candidate else { return }
+        guard let candidate = job.candidate else {
+            return shard.mistake("a recipient is read again without a candidate")
+        }
         keepPlace(job, at: .reading)
         readAll(job, candidate)
     }

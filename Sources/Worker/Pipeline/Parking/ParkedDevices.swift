@@ -28,7 +28,7 @@ final class ParkedDevices {
 
     /// - Parameter key: `DeviceKey.make`; with an empty device for the whole user.
     func note(_ key: UInt64, dueMs: Int64, nowNanos: UInt64) {
-        guard notes.count < Self.capacity || notes[key] != nil else { return }
+        if notes.count >= Self.capacity, notes[key] == nil { return }
         notes[key] = Note(atNanos: nowNanos, dueMs: max(dueMs, notes[key]?.dueMs ?? .min))
     }
 

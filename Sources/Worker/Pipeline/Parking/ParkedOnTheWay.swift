@@ -29,9 +29,9 @@ final class ParkedOnTheWay: Sendable {
     private var isEmpty: Bool { lineCount.load(ordering: .acquiring) == 0 }
 
     func add(_ record: ParkedRecord, _ line: ParkedWheel.Key, nowMs: Int64) {
-        guard record.uid != nil, record.source.offset >= 0 else { return }
+        if record.uid == nil || record.source.offset < 0 { return }
         change { lines in
-            guard lines.count < Self.linesMax else { return }
+            if lines.count >= Self.linesMax { return }
             lines[line, default: []].append(
                 Record(id: record.id, source: record.source, untilMs: nowMs &+ Self.waitMs))
         }

@@ -126,7 +126,7 @@ final class Parking {
 
     /// The broker has the record.
     func didSettle(_ ref: WorkRef) {
-        guard let waiting = pending.find(ref) else { return }
+        guard let waiting = pending.find(ref) else { return shard.late() }
         pending.remove(ref)
         if let work = waiting.work {
             waiting.intake.settle(work.place, work.counted, work.partition.partition)
@@ -138,7 +138,7 @@ final class Parking {
 
     /// The broker will never accept the record.
     func didGiveUp(_ ref: WorkRef) {
-        guard let waiting = pending.find(ref) else { return }
+        guard let waiting = pending.find(ref) else { return shard.late() }
         pending.remove(ref)
         if waiting.isHandedBack { return waiting.intake.mayEndRevocation() }
         if let work = waiting.work { return wheel.didNotMove(work) }
@@ -156,7 +156,7 @@ final class Parking {
         // It begins when the earlier ones of its conversation are out of hand here.
         if record.process == shard.processMark { work.record.dueMs = min(work.record.dueMs, shard.steadyMs) }
         if !wheel.read(work) { return moveBehind(work) }
-        guard work.record.dedupKind != nil else { return }
+        if work.record.dedupKind == nil { return }
         unmarked.append(work)
         markParked(work)
     }
@@ -220,7 +220,7 @@ final class Parking {
         unmarked.removeAll { $0.record.dueMs <= shard.steadyMs }
         for work in unmarked { markParked(work) }
         let full = intake.fullParkedPartitions
-        guard !full.isEmpty, hasRoom else { return }
+        if full.isEmpty || !hasRoom { return }
         moves &+= 1
         let works = wheel.move(
             from: full, atMost: Self.movedPerTick, nowMs: shard.steadyMs, mark: "\(mark)-\(moves)")
@@ -234,7 +234,7 @@ final class Parking {
     func handBack(of intake: Intake, _ isGoing: (TopicPartition) -> Bool) {
         pending.forEach { if $0.intake === intake, isGoing($0.partition) { $0.isHandedBack = true } }
         refused.removeAll { $0.intake === intake && isGoing($0.record.origin.partition) }
-        guard intake === self.intake else { return }
+        if intake !== self.intake { return }
         wheel.forget(isGoing)
         unmarked.removeAll { isGoing($0.partition) }
         due.removeAll { work in

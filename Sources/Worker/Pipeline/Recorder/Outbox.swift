@@ -210,7 +210,7 @@ final class Outbox {
 
     /// Replaces the failed producer. Its records return as reports and wait.
     private func replace(_ role: OutProducers.Role) {
-        guard !hasFailed else { return }
+        if hasFailed { return }
         let old = producers[role]
         let cause = old.fatalError
         let count = deaths[role, default: 0] + 1

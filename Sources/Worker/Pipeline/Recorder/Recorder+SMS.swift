@@ -27,7 +27,7 @@ extension Recorder {
 
     /// Every push failed, or no device had a token.
     func offerSMSIfAllFailed(_ job: RecipientJob) {
-        guard job.flags.contains(.failed) else { return }
+        if !job.flags.contains(.failed) { return }
         offerSMS(job, job.parking != nil || job.devices.contains(where: \.isPush) ? .allFailed : .noToken)
     }
 

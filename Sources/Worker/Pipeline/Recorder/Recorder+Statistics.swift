@@ -83,7 +83,7 @@ extension Recorder {
 extension RecipientJob {
     /// An earlier try finished it: what its mark says counts only if it was a try of the same record.
     func takeEarlier(_ mark: MarkCounts?) {
-        guard devices.isEmpty else { return }
+        if !devices.isEmpty { return }
         counts = mark.flatMap { event.counts($0) ? RecipientCounts($0) : nil } ?? RecipientCounts()
     }
 }

@@ -42,7 +42,7 @@ final class Recorder {
         record.latencyMs = shard.latencyMs(sinceKafkaMs: job.event.origin?.source.kafkaMs ?? 0)
         if !shard.traces.isOff { trace(record, of: job) }
         count(record, of: job)
-        guard begin(record, of: job.event) else { return }
+        if !begin(record, of: job.event) { return }
         if TestBreak.isOn(.dropResult), let id = record.pushID, id.low & 15 == 0 { return }
         job.machine.recordSent()
         outbox.send(topics.results, key: record.uid, value: writer, tag: job.tag(.record))
@@ -66,7 +66,7 @@ final class Recorder {
         var record = OutcomeRecord(uid: parked.uid ?? "", verdict: .parked, reason: parked.cause.rawValue)
         record.latencyMs = shard.latencyMs(sinceKafkaMs: parked.source.kafkaMs)
         app.metrics.decided(record.verdict, record.label)
-        guard isWanted(record) else { return }
+        if !isWanted(record) { return }
         writer.clear()
         let isActivity = parked.id.hasPrefix(PairKind.liveActivity.rawValue)
         OutcomeRecord.begin(
@@ -133,7 +133,10 @@ final class Recorder {
 
     /// The broker has a record of a recipient (or it was given up with a log line).
     func didSettleRecord(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.machine.recordAcknowledged() else { return }
+        guard let job = work.recipient(ref) else {
+            return shard.mistake("a recipient has ended before its record is stored")
+        }
+        if !job.machine.recordAcknowledged() { return }
         acknowledged.append(job)
         shard.requestTurn()
     }
@@ -211,12 +214,13 @@ final class Recorder {
     }
 
     private func didReplyToMark(_ ref: WorkRef) {
-        if let job = work.recipient(ref), job.machine.phase == .marking { didMark(job, failed: false) }
+        guard let job = work.recipient(ref), job.machine.phase == .marking else { return shard.late() }
+        didMark(job, failed: false)
     }
 
     private func didFailToMark(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
-        guard let job = work.recipient(ref), job.machine.phase == .marking else { return }
+        guard let job = work.recipient(ref), job.machine.phase == .marking else { return shard.late() }
         if fault.refusesWrite, !fault.isLasting { job.flags.insert(.owesClaim) }
         // A permanent fault delays nobody.
         didMark(job, failed: !fault.isLasting)
@@ -259,13 +263,13 @@ final class Recorder {
     }
 
     private func didReplyToMarks(_ ref: WorkRef) {
-        guard let batch = memberMarks.find(ref) else { return }
+        guard let batch = memberMarks.find(ref) else { return shard.mistake("an answer about marks that nobody wrote") }
         memberMarks.remove(ref)
         for ref in batch.refs { didReplyToMark(ref) }
     }
 
     private func didFailToWriteMarks(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let batch = memberMarks.find(ref) else { return }
+        guard let batch = memberMarks.find(ref) else { return shard.mistake("an answer about marks that nobody wrote") }
         memberMarks.remove(ref)
         for ref in batch.refs { didFailToMark(ref, fault) }
     }
@@ -281,14 +285,16 @@ final class Recorder {
     /// The broker has the record of a recipient's owed claim.
     func didStoreOwedClaim(_ ref: WorkRef) {
         owedCount -= 1
-        guard let job = work.recipient(ref) else { return }
+        guard let job = work.recipient(ref) else {
+            return shard.mistake("a recipient has ended before its owed claim is stored")
+        }
         marked.append(job)
     }
 
     private func didMark(_ job: RecipientJob, failed: Bool) {
         job.awaitedMarks -= 1
         if failed { job.hasMarkFailed = true }
-        guard job.awaitedMarks == 0 else { return }
+        if job.awaitedMarks > 0 { return }
         guard job.hasMarkFailed else { return marked.append(job) }
         job.failures += 1
         shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: Int(job.failures)))

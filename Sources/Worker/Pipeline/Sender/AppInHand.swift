@@ -69,7 +69,7 @@ struct AppInHand {
     /// - pushesAhead: the app's pushes that wait for streams.
     /// - isHeld: reading has stopped for lack of room for a while.
     mutating func look(pushesAhead: Int, isHeld: Bool, _ limits: PipelineLimits, nowNanos: UInt64) {
-        guard limits.isShared else { return }
+        if !limits.isShared { return }
         let mine = share * Double(limits.pushesAheadMax)
         if blockedNanos != nil {
             if Double(pushesAhead) * 4 < mine { blockedNanos = nil } else { lastBlockedNanos = nowNanos }

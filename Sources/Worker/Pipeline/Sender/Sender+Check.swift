@@ -13,7 +13,9 @@ extension Sender {
     /// Claims again, which counts nothing twice, and asks for the token's owner. For a connection without a timely ack,
     /// it also asks for a later ack.
     func check(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) {
-        guard index < job.devices.count, let token = job.devices[index].push?.token else { return }
+        guard index < job.devices.count, let token = job.devices[index].push?.token else {
+            return shard.mistake("a check of a device without a push")
+        }
         let asksAcks = !job.silentConnections.isEmpty
         // A failed check may have read a newer number already.
         let made = job.devices[index].push
@@ -34,7 +36,7 @@ extension Sender {
         ask(job, index) { (store) throws(RedisFault) in
             try store.owner(app: app, token: token.record.hex, tag: job.tag(.checkOwner, index))
         }
-        guard asksAcks else { return }
+        if !asksAcks { return }
         ask(job, index) { (store) throws(RedisFault) in
             try store.acks(app: app, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.checkAcks, index))
         }
@@ -50,14 +52,14 @@ extension Sender {
 
     /// Checks a device again after Redis could not answer.
     func retryCheck(_ device: DeviceRef) {
-        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return }
+        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return shard.late() }
         check(job, device.device, ticket: job.devices[device.device].push?.check?.ticket)
     }
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         let index = Int(tag.index)
         guard let job = work.recipient(tag.ref), index < job.devices.count, let token = job.devices[index].push?.token
-        else { return }
+        else { return shard.late() }
         switch tag.stage {
         case .checkOwner:
             let standing = OwnerReply.standing(reply, uid: job.uid, token: token)
@@ -87,9 +89,9 @@ extension Sender {
     }
 
     func didFail(_ tag: Tag, _ fault: RedisFault) {
-        guard let job = work.recipient(tag.ref) else { return }
+        guard let job = work.recipient(tag.ref) else { return shard.late() }
         let index = Int(tag.index)
-        guard index < job.devices.count, let check = job.devices[index].push?.check else { return }
+        guard index < job.devices.count, let check = job.devices[index].push?.check else { return shard.late() }
         switch tag.stage {
         case .checkClaim where fault.refusesWrite && !check.isPeek:
             // A claimed push needs no other claim; only its number is unknown.
@@ -123,11 +125,14 @@ extension Sender {
 
     /// One of the answers.
     private func answered(_ job: RecipientJob, _ index: Int, _ note: (inout SendCheck) -> Void) {
-        guard index < job.devices.count, var check = job.devices[index].push?.check, check.awaiting > 0 else { return }
+        guard index < job.devices.count, var check = job.devices[index].push?.check, check.awaiting > 0 else {
+            return shard.late()
+        }
         note(&check)
         check.awaiting -= 1
         job.devices[index].push?.check = check
-        guard check.awaiting == 0, job.isPushing(index) else { return }
+        if check.awaiting > 0 { return }
+        if !job.isPushing(index) { return shard.late() }
         let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
         switch verdict {
         case .askAgain:

@@ -223,14 +223,16 @@ final class Sender {
     func make(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), device.device < job.devices.count,
             job.devices[device.device].phase == .due, let token = job.devices[device.device].push?.token
-        else { return }
+        else { return shard.late() }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
         let client = job.event.app.client(for: token)
         // Only so many go to a client that is held up.
         if client?.heldUpNanos != nil { sendMade() }
         if let cause = causeToPark(job, index, client) { return drop(device, cause) }
-        if shard.nowNanos &- (job.devices[index].push?.checkedNanos ?? 0) > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
+        if shard.nowNanos &- (job.devices[index].push?.checkedNanos ?? 0) > Self.checkAfterNanos,
+            !TestBreak.isOn(.noRecheck)
+        {
             return check(job, index, ticket: nil)
         }
         guard let client else { return drop(device, .check(.stop(.noToken))) }
@@ -249,7 +251,7 @@ final class Sender {
         let index = made.device.device
         guard let job = work.recipient(made.device.work), index < job.devices.count,
             job.devices[index].phase == .due
-        else { return }
+        else { return shard.late() }
         switch made.client.apns.send(made.push) {
         case .taken:
             job.devices[index].send()
@@ -379,7 +381,7 @@ final class Sender {
 
     /// The device backs off: nothing of it is in flight, so that the next push may come and replace this one.
     private func backOff(_ job: RecipientJob, _ index: Int) {
-        guard index < job.devices.count, job.devices[index].backOff() else { return }
+        guard index < job.devices.count, job.devices[index].backOff() else { return shard.late() }
         leaveQueue(job.devices[index].queueKey)
     }
 
@@ -434,7 +436,7 @@ struct EndedPush {
 
 extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
-        guard let tag = Tag(bits) else { return }
+        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
         let app = tag.stage == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
         outcomes.append(
             EndedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
@@ -442,7 +444,10 @@ extension Sender: APNsClientDelegate {
     }
 
     func apns(_ client: APNsClient, didHold bits: UInt64) {
-        guard let tag = Tag(bits), tag.stage == .push, let job = work.recipient(tag.ref) else { return }
+        guard let tag = Tag(bits) else { return shard.mistake("a pause with a tag that no push has") }
+        // A badge update that backs off keeps its device.
+        if tag.stage != .push { return }
+        guard let job = work.recipient(tag.ref) else { return shard.late() }
         backOff(job, Int(tag.index))
     }
 
@@ -462,7 +467,7 @@ extension Sender: APNsClientDelegate {
 
     /// A push waited in the client: step 15 applies at the moment its stream opens.
     func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
-        guard let tag = Tag(bits) else { return }
+        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
         if tag.stage == .updatePush {
             let device = DeviceRef(work: tag.ref, device: Int(tag.index), isBadgeUpdate: true)
             updateChecks.append((device, ticket))
@@ -481,7 +486,7 @@ extension Sender: APNsClientDelegate {
 
     /// The client logs its own events.
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
-        guard event == .hasRoom else { return }
+        if event != .hasRoom { return }
         for app in apps {
             for waiting in app.clients where waiting.apns === client {
                 let devices = waiting.stalled

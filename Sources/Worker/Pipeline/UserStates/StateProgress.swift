@@ -20,7 +20,7 @@ final class StateProgress: Sendable {
 
     /// Everything that was in the shard's user-state partitions at that time is applied.
     func advance(shard: Int, toNanos nanos: UInt64) {
-        guard shards.indices.contains(shard) else { return }
+        if !shards.indices.contains(shard) { return }
         shards[shard].appliedNanos.store(nanos, ordering: .relaxed)
     }
 

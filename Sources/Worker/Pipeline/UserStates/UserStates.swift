@@ -156,7 +156,7 @@ final class UserStates {
 
     /// Its step is over: the next one goes on.
     private func endHeavy(_ job: ChangeJob) {
-        guard job.isHeavy else { return }
+        if !job.isHeavy { return }
         job.isHeavy = false
         releaseHeavy()
     }
@@ -182,7 +182,7 @@ final class UserStates {
 
     func didReply(_ ref: WorkRef, _ reply: borrowing RedisReply) {
         shard.noteWritten()
-        guard let job = changes.find(ref) else { return }
+        guard let job = changes.find(ref) else { return shard.late() }
         // After the next step of this job, which waits behind other heavy changes.
         let wasHeavy = job.isHeavy
         job.isHeavy = false
@@ -234,7 +234,7 @@ final class UserStates {
     }
 
     private func stopAwaiting(_ job: ChangeJob) {
-        guard job.awaitsMark else { return }
+        if !job.awaitsMark { return }
         job.awaitsMark = false
         waitingReports -= 1
     }
@@ -301,7 +301,7 @@ final class UserStates {
 
     func didFail(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
-        guard let job = changes.find(ref) else { return }
+        guard let job = changes.find(ref) else { return shard.late() }
         endHeavy(job)
         if fault.isLasting, case .owed(let owed, isClaimed: false) = job.task {
             // Nothing will count it any more; the mark stops a repeat.
@@ -343,7 +343,7 @@ final class UserStates {
     }
 
     func retry(_ ref: WorkRef) {
-        guard let job = changes.find(ref) else { return }
+        guard let job = changes.find(ref) else { return shard.late() }
         job.isWaitingForRetry = false
         stopAwaiting(job)
         perform(job)
@@ -357,7 +357,7 @@ extension UserStates {
     /// replicated.
     func serverMayHaveChanged() {
         let moved = recent.takeMoved { generation(of: $0.task) }
-        guard !moved.isEmpty, !isHandedBack else { return }
+        if moved.isEmpty || isHandedBack { return }
         shard.log.info(
             "another Redis process serves users: repeating their newest changes",
             ["changes": .int(moved.count)])

@@ -42,7 +42,7 @@ final class BrokerMetrics {
 
     /// - Parameter id: the broker's number in the cluster; those beyond the bound are left out.
     func set(_ id: Int64, isUp: Bool) {
-        guard brokers[id] != nil || brokers.count < Self.brokersMax else { return }
+        if brokers[id] == nil, brokers.count >= Self.brokersMax { return }
         let gauge =
             brokers[id]
             ?? registry.gauge(

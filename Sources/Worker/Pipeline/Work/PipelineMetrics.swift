@@ -11,6 +11,8 @@ final class PipelineMetrics {
     let duplicates: Counter
     let outbox: OutboxMetrics
     let redisRetries: Counter
+    let lateEvents: Counter
+    let internalErrors: Counter
     let unclaimed: Counter
     let parked: Counter
     let parkedWork: Counter
@@ -72,6 +74,10 @@ final class PipelineMetrics {
         duplicates = counter("duplicates_suppressed_total", "Recipients ended by an earlier delivery of the event.")
         outbox = OutboxMetrics(registry)
         redisRetries = counter("redis_step_retries_total", "Steps repeated because Redis did not answer.")
+        lateEvents = counter(
+            "late_events_total", "Answers, timers and ends for work that had ended or gone on: normal.")
+        internalErrors = counter(
+            "internal_errors_total", "States that cannot be: mistakes of the worker's own, named in its log.")
         unclaimed = counter(
             "redis_unclaimed_total", "Recipients decided while Redis took no writes: pushed without a badge.")
         parked = counter(
@@ -150,7 +156,7 @@ final class PipelineMetrics {
     }
 
     func accepted(_ kafkaMs: Int64, _ lane: PushLane, nowMs: Int64) {
-        guard kafkaMs > 0, endToEnd.indices.contains(Int(lane.rawValue)) else { return }
+        if kafkaMs <= 0 || !endToEnd.indices.contains(Int(lane.rawValue)) { return }
         endToEnd[Int(lane.rawValue)].observe(UInt64(max(0, nowMs &- kafkaMs)))
     }
 }

@@ -40,6 +40,7 @@ final class ShardContext {
     /// Called by `requestTurn`.
     var runTurn: () -> Void = {}
     private var isTurnDue = false
+    private var mistakes = LogLimiter<String>()
     private var handoversSeen: UInt32 = 0
     private var handoverNanos: UInt64?
     private let retryPauses = Backoff(baseNanos: 50_000_000, capNanos: 3_200_000_000)
@@ -82,9 +83,24 @@ final class ShardContext {
 
     /// A call with keys of several users was refused because of its form.
     func noteRefusedBatch(_ fault: RedisFault) {
-        guard fault.code == .crossSlot, batchesAcrossUsers else { return }
+        if fault.code != .crossSlot || !batchesAcrossUsers { return }
         batchesAcrossUsers = false
         log.info("Redis refuses keys of several users in one call: claims are sent one by one")
+    }
+
+    /// An answer, a timer or an end came for work that has ended or gone on. That is normal, and nothing follows.
+    func late() { metrics.lateEvents.add() }
+
+    /// A state that cannot be: a mistake of this worker's own. A debug build stops; a release counts and logs it, and goes on.
+    @inline(never)
+    func mistake(_ what: StaticString) {
+        metrics.internalErrors.add()
+        if let suppressed = mistakes.admit("\(what)", nowNanos: nowNanos) {
+            log.error(
+                "met a state that cannot be",
+                ["what": .string("\(what)"), "suppressed": .int(Int(clamping: suppressed))])
+        }
+        assertionFailure("\(what)")
     }
 
     /// Redis accepted a write.

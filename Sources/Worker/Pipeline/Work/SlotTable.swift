@@ -34,7 +34,7 @@ struct SlotTable<Work: AnyObject> {
 
     /// Frees the slot. A reference to ended work changes nothing.
     mutating func remove(_ ref: WorkRef) {
-        guard find(ref) != nil else { return }
+        if find(ref) == nil { return }
         slots[ref.slot].work = nil
         slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0xFF_FFFF
         free.append(ref.slot)

@@ -21,7 +21,7 @@ final class WorkTable {
 
     /// Several apps share the shard from now on.
     func share() {
-        guard conversations == nil else { return }
+        if conversations != nil { return }
         var counts: [ConversationKey: Int] = [:]
         events.forEach { event in
             let key = ConversationKey(event.app.id, event.conversationID)
