@@ -298,8 +298,11 @@ final class Pipeline {
     /// Makes the pushes of free devices, then gives them to the APNs clients together.
     private func send() {
         sender.updateChecks.takeAll { badgeUpdates.check($0.device, ticket: $0.ticket) }
-        sender.ready.takeAll { device in
-            if device.isBadgeUpdate { badgeUpdates.check(device) } else { sender.make(device) }
+        sender.ready.takeAll { target in
+            switch target {
+            case .recipient(let device): sender.make(device)
+            case .badgeUpdate(let device): badgeUpdates.check(device)
+            }
         }
         sender.sendMade()
         sender.unsent.takeAll(dispatcher.didNotSend)
@@ -420,8 +423,8 @@ final class Pipeline {
         case .pace(let app): sender.goOn(app)
         case .burst(let key, let window): bursts.end(key, window: window)
         case .badgeUpdate(let ref): badgeUpdates.start(ref)
-        case .retryCheck(let device):
-            if device.isBadgeUpdate { badgeUpdates.check(device) } else { sender.retryCheck(device) }
+        case .retryCheck(.recipient(let device)): sender.retryCheck(device)
+        case .retryCheck(.badgeUpdate(let device)): badgeUpdates.check(device)
         case .retryMembers(let ref): fanOut.retryMembers(ref)
         case .retryOriginal(let ref): fanOut.retryOriginal(ref)
         case .retryParked(let ref): fanOut.retryParked(ref)

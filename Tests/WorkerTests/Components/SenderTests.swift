@@ -32,7 +32,7 @@ struct SenderTests {
     /// One turn of what the pipeline does with ready pushes.
     private static func send(_ sender: Sender, _ world: ScriptedShard) throws {
         try world.turn {
-            sender.ready.takeAll(sender.make)
+            for case .recipient(let device) in sender.ready.taken() { sender.make(device) }
             sender.sendMade()
         }
         world.pass(.milliseconds(200))

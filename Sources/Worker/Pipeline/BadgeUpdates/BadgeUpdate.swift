@@ -157,6 +157,8 @@ final class BadgeUpdate {
 
     var owner: Owner { Owner(app: app.id, uid: uid) }
 
+    func target(_ index: Int) -> PushTarget { .badgeUpdate(DeviceRef(work: ref, device: index)) }
+
     func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
 
     /// The target's device in `DeviceQueues`.

@@ -86,7 +86,7 @@ final class BadgeUpdates {
         let update = BadgeUpdate(accepted, nowNanos: shard.nowNanos)
         work.insert(update)
         sender.enqueue(
-            DeviceRef(work: update.ref, device: 0, isBadgeUpdate: true), update.queueKey(0), app: accepted.app)
+            update.target(0), update.queueKey(0), app: accepted.app)
     }
 
     /// - Returns: whether records' offsets wait for updates.
@@ -136,7 +136,7 @@ final class BadgeUpdates {
         if update.targets.isEmpty { return end(update) }
         for index in update.targets.indices {
             sender.enqueue(
-                DeviceRef(work: update.ref, device: index, isBadgeUpdate: true), update.queueKey(index),
+                update.target(index), update.queueKey(index),
                 app: update.app)
         }
     }
@@ -170,7 +170,7 @@ final class BadgeUpdates {
         } catch {
             // Answers to earlier queries find no waiting target.
             update.targets[index].awaiting = 0
-            retryLater(.retryCheck(device), update)
+            retryLater(.retryCheck(.badgeUpdate(device)), update)
         }
     }
 
@@ -181,7 +181,7 @@ final class BadgeUpdates {
         if update.targets[index].awaiting > 0 { return }
         if update.targets[index].hasFailed {
             return retryLater(
-                .retryCheck(DeviceRef(work: update.ref, device: index, isBadgeUpdate: true)), update)
+                .retryCheck(update.target(index)), update)
         }
         send(update, index)
     }
@@ -217,7 +217,7 @@ final class BadgeUpdates {
         switch client.apns.send(push) {
         case .taken, .held: update.targets[index].isWithClient = true
         case .full:
-            client.stalled.append(DeviceRef(work: update.ref, device: index, isBadgeUpdate: true))
+            client.stalled.append(update.target(index))
         // The process ends: the read is not settled and comes again.
         case .closed: break
         case .unfit(let fault):

@@ -136,7 +136,7 @@ extension Sender {
         let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
         switch verdict {
         case .askAgain:
-            shard.timers.schedule(.retryCheck(job.deviceRef(index)), dueNanos: shard.retryNanos(failures: 1))
+            shard.timers.schedule(.retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
         case .send:
             job.devices[index].push?.check = nil
             job.devices[index].push?.checkedNanos = shard.nowNanos
@@ -150,7 +150,7 @@ extension Sender {
 
     /// Nothing prevents it: on to the client, or inside it; rendered again if the number has changed.
     private func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
-        guard let ticket = check.ticket else { return makeReady(job.deviceRef(index)) }
+        guard let ticket = check.ticket else { return makeReady(.recipient(job.deviceRef(index))) }
         guard let token = job.devices[index].push?.token, let client = job.event.app.client(for: token) else {
             return stop(job, index, ticket, .check(.stop(.noToken)))
         }

@@ -9,7 +9,7 @@ import Telemetry
 ///
 /// Outcomes are in `outcomes`, pushes that are not sent in `unsent`, devices with a push to make in `ready`.
 final class Sender {
-    let ready = Tray<DeviceRef>()
+    let ready = Tray<PushTarget>()
     let outcomes = Tray<EndedPush>()
     let unsent = Tray<UnsentPush>()
     /// Badge updates that waited in an APNs client and must be checked.
@@ -17,7 +17,7 @@ final class Sender {
     let shard: ShardContext
     let work: WorkTable
     private var apps: [AppContext]
-    private var queues: DeviceQueues<DeviceRef>
+    private var queues: DeviceQueues<PushTarget>
     /// Work that this shard parked recently.
     private let parked: ParkedDevices
     /// Pushes that are made, and not given to their APNs clients yet.
@@ -115,26 +115,27 @@ final class Sender {
                 token: token, id: job.pushIDPrefix.id(tokenHex: token.record.hex), badge: badge,
                 mayHaveReport: mayHaveReport, startedNanos: now,
                 checkedNanos: now &- claimedNanos < Self.answerNanos ? now : 0, merged: merged))
-        let device = job.deviceRef(index)
+        let target = PushTarget.recipient(job.deviceRef(index))
         if job.devices[index].inheritsTurn {
             job.devices[index].inheritsTurn = false
-            return turnCame(device, job.event.app)
+            return turnCame(target, job.event.app)
         }
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: token.device)
         job.devices[index].queueKey = key
-        if queues.enter(key, device) { turnCame(device, job.event.app) }
+        if queues.enter(key, target) { turnCame(target, job.event.app) }
     }
 
     /// A badge update queues for its device like any push.
-    func enqueue(_ update: DeviceRef, _ key: UInt64, app: AppContext) {
+    func enqueue(_ update: PushTarget, _ key: UInt64, app: AppContext) {
         if queues.enter(key, update) { turnCame(update, app) }
     }
 
     /// The device's turn has come: at the pace of `limits.rate`.
-    private func turnCame(_ device: DeviceRef, _ app: AppContext) {
-        if device.isBadgeUpdate {
-            work.badgeUpdate(device.work)?.turnCame(device.device)
-        } else if let job = work.recipient(device.work) {
+    private func turnCame(_ target: PushTarget, _ app: AppContext) {
+        switch target {
+        case .badgeUpdate(let device): work.badgeUpdate(device.work)?.turnCame(device.device)
+        case .recipient(let device):
+            guard let job = work.recipient(device.work) else { break }
             if job.devices[device.device].resume() {
                 return check(job, device.device, ticket: job.devices[device.device].push?.check?.ticket)
             }
@@ -148,17 +149,17 @@ final class Sender {
             }
         }
         // The common case continues directly.
-        if app.paced.isEmpty, app.rate.isUnlimited { return makeReady(device) }
+        if app.paced.isEmpty, app.rate.isUnlimited { return makeReady(target) }
         if app.paced.isEmpty {
-            guard let dueNanos = app.rate.take(nowNanos: shard.nowNanos) else { return makeReady(device) }
+            guard let dueNanos = app.rate.take(nowNanos: shard.nowNanos) else { return makeReady(target) }
             pace(app, dueNanos)
         }
-        app.paced.append(device)
+        app.paced.append(target)
     }
 
     /// Its push is made and sent in this turn, together with all others of the turn.
-    func makeReady(_ device: DeviceRef) {
-        ready.append(device)
+    func makeReady(_ target: PushTarget) {
+        ready.append(target)
         shard.requestTurn()
     }
 
@@ -207,13 +208,13 @@ final class Sender {
     func notifyVacated() { queues.notifyVacated() }
 
     /// - Returns: nil if the queued work has ended.
-    private func appOfQueued(_ device: DeviceRef) -> AppContext? {
-        if device.isBadgeUpdate {
-            guard let update = work.badgeUpdate(device.work), update.isUnsent(device.device) else { return nil }
-            return update.app
+    private func appOfQueued(_ target: PushTarget) -> AppContext? {
+        switch target {
+        case .badgeUpdate(let device):
+            work.badgeUpdate(device.work).flatMap { $0.isUnsent(device.device) ? $0.app : nil }
+        case .recipient(let device):
+            work.recipient(device.work).flatMap { $0.isPushing(device.device) ? $0.event.app : nil }
         }
-        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return nil }
-        return job.event.app
     }
 
     // MARK: Making and sending
@@ -259,7 +260,7 @@ final class Sender {
         case .held:
             job.devices[index].send()
             backOff(job, index)
-        case .full: made.client.stalled.append(made.device)
+        case .full: made.client.stalled.append(.recipient(made.device))
         // The process ends: the record is not settled and comes again.
         case .closed: break
         case .unfit(let fault): drop(made.device, .unfit(fault))
@@ -296,9 +297,7 @@ final class Sender {
                     park(withdraw(from: client) { isOverdue($0, patience, isFull) }, of: client, isInTrouble)
                 }
                 guard isInTrouble else { continue }
-                let stalled = client.stalled
-                client.stalled = []
-                park(stalled, of: client, true)
+                park(Self.takeRecipients(from: &client.stalled) { _ in true }, of: client, true)
             }
             parkPaced(app, isFull)
         }
@@ -312,11 +311,7 @@ final class Sender {
                 let isInTrouble = client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
                 park(withdraw(from: client, isUnclaimed), of: client, isInTrouble)
             }
-            app.paced.removeAll { device in
-                guard isUnclaimed(device) else { return false }
-                drop(device, .park(.rate, dueMs: shard.steadyMs, client: nil))
-                return true
-            }
+            dropPaced(app, isUnclaimed)
         }
     }
 
@@ -331,11 +326,26 @@ final class Sender {
 
     private func parkPaced(_ app: AppContext, _ isFull: (EventJob) -> Bool) {
         let patience = 2 * shard.limits.patienceNanos
-        app.paced.removeAll { device in
-            guard isOverdue(device, patience, isFull) else { return false }
+        dropPaced(app) { isOverdue($0, patience, isFull) }
+    }
+
+    private func dropPaced(_ app: AppContext, _ isGoing: (DeviceRef) -> Bool) {
+        for device in Self.takeRecipients(from: &app.paced, isGoing) {
             drop(device, .park(.rate, dueMs: shard.steadyMs, client: nil))
+        }
+    }
+
+    /// Badge updates stay: they wait for room in memory.
+    private static func takeRecipients(
+        from targets: inout [PushTarget], _ isGoing: (DeviceRef) -> Bool
+    ) -> [DeviceRef] {
+        var taken: [DeviceRef] = []
+        targets.removeAll { target in
+            guard case .recipient(let device) = target, isGoing(device) else { return false }
+            taken.append(device)
             return true
         }
+        return taken
     }
 
     private func park(_ devices: [DeviceRef], of client: AppContext.Client, _ isInTrouble: Bool) {
@@ -348,7 +358,7 @@ final class Sender {
     private func isOverdue(
         _ device: DeviceRef, _ patienceNanos: UInt64, _ isFull: (EventJob) -> Bool
     ) -> Bool {
-        guard !device.isBadgeUpdate, let job = work.recipient(device.work), job.mayPark,
+        guard let job = work.recipient(device.work), job.mayPark,
             device.device < job.devices.count, !job.devices[device.device].isParked
         else { return false }
         guard let push = job.devices[device.device].push else { return false }
@@ -456,7 +466,7 @@ extension Sender: APNsClientDelegate {
     /// time.
     private func mayTryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Bool {
         guard queues.isShared, job.devices[index].phase == .backingOff else { return true }
-        guard queues.enter(job.devices[index].queueKey, job.deviceRef(index)) else {
+        guard queues.enter(job.devices[index].queueKey, .recipient(job.deviceRef(index))) else {
             job.devices[index].push?.check = SendCheck(
                 ticket: ticket, awaiting: 0, madeBadge: job.devices[index].push?.badge)
             return false
@@ -469,8 +479,7 @@ extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
         if tag.stage == .updatePush {
-            let device = DeviceRef(work: tag.ref, device: Int(tag.index), isBadgeUpdate: true)
-            updateChecks.append((device, ticket))
+            updateChecks.append((DeviceRef(work: tag.ref, device: Int(tag.index)), ticket))
             return shard.requestTurn()
         }
         guard let job = work.recipient(tag.ref), job.isPushing(Int(tag.index)) else {
@@ -489,9 +498,9 @@ extension Sender: APNsClientDelegate {
         if event != .hasRoom { return }
         for app in apps {
             for waiting in app.clients where waiting.apns === client {
-                let devices = waiting.stalled
+                let targets = waiting.stalled
                 waiting.stalled = []
-                for device in devices { makeReady(device) }
+                for target in targets { makeReady(target) }
             }
         }
     }

@@ -51,7 +51,7 @@ enum DueItem {
     /// The end of a burst's window.
     case burst(BurstTable<WorkRef>.Key, window: UInt32)
     /// A device's turn without an answer of Redis to the check before sending.
-    case retryCheck(DeviceRef)
+    case retryCheck(PushTarget)
     /// The app's rate allows the next push.
     case pace(AppContext)
     /// Collected marks of members must be sent.

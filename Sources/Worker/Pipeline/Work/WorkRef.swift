@@ -19,10 +19,14 @@ struct WorkRef: Hashable {
 }
 
 /// One device of a recipient, or of a badge update.
-struct DeviceRef {
+struct DeviceRef: Equatable {
     var work: WorkRef
     /// Index among the devices of the recipient or of the badge update, ≤ 254.
     var device: Int
-    /// `work` is a `BadgeUpdate`, not a recipient.
-    var isBadgeUpdate = false
+}
+
+/// What a push in a device's queue is for.
+enum PushTarget: Equatable {
+    case recipient(DeviceRef)
+    case badgeUpdate(DeviceRef)
 }
