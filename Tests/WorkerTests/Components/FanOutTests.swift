@@ -54,6 +54,15 @@ struct FanOutTests {
         }
     }
 
+    /// A recipient may have the same place in its table, and would take the refusal for one of its own mark.
+    @Test func aRefusedNoteOfAnEventIsNobodysMark() throws {
+        try Self.with { world, fanOut in
+            try Self.begin(try world.message(to: nil), fanOut, world)
+            world.answer(.error("OOM command not allowed"))
+            #expect(world.refused == [Tag(.none, .note)])
+        }
+    }
+
     @Test func aReadWithoutAnAnswerIsTriedAgain() throws {
         try Self.with { world, fanOut in
             let event = try world.message(to: nil)

@@ -27,6 +27,8 @@ final class ScriptedShard {
     weak var component: (any Answered)?
     /// Tags of records that the broker has, in this order.
     private(set) var settled: [Tag] = []
+    /// Tags of commands that Redis refused, in this order.
+    private(set) var refused: [Tag] = []
     private let kafka: KafkaModel
     private let folder: TemporaryFolder
     private let process: SimulatedProcess
@@ -227,7 +229,9 @@ extension ScriptedShard: RedisClientDelegate {
     }
 
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
-        if let tag = Tag(bits) { component?.didFail(tag, fault) }
+        guard let tag = Tag(bits) else { return }
+        refused.append(tag)
+        component?.didFail(tag, fault)
     }
 }
 

@@ -8,8 +8,11 @@ import Testing
 
 /// Sender alone: a route in; checks and pushes out, outcomes back.
 struct SenderTests {
-    private static func with(_ body: (ScriptedShard, Sender) throws -> Void) throws {
+    private static func with(
+        isAPNsAway: Bool = false, _ body: (ScriptedShard, Sender) throws -> Void
+    ) throws {
         try ScriptedShard.with { world in
+            if isAPNsAway { world.apns.end() }
             let sender = Sender(
                 world.shard, world.work, apps: world.parts.apps, occupancy: nil, index: 0, parked: ParkedDevices())
             world.component = sender
@@ -83,6 +86,22 @@ struct SenderTests {
                 .array([.integer(1), .integer(5), .integer(1)]), ScriptedShard.owner())
             try Self.send(sender, world)
             #expect(Self.badges(world) == [5])
+        }
+    }
+
+    @Test func aBadgeUpdateThatWaitsForRoomIsNeverParked() throws {
+        try Self.with(isAPNsAway: true) { world, sender in
+            let client = try #require(world.parts.apps.first?.clients.first)
+            let jobs = try ["m1", "m2"].map { try Self.recipient($0, world) }
+            try world.turn { Self.enqueue(jobs[0], sender, badge: 1, claimedNanos: world.shard.nowNanos) }
+            try Self.send(sender, world)
+            let update = PushTarget.badgeUpdate(jobs[1].deviceRef(0))
+            client.stalled = [update, .recipient(jobs[1].deviceRef(0))]
+            try world.turn { sender.parkWhatWaits { _ in false } }
+            world.pass(.seconds(4))
+            try world.turn { sender.parkWhatWaits { _ in false } }
+            #expect(client.stalled == [update])
+            #expect(sender.unsent.taken().map(\.device) == [jobs[1].deviceRef(0)])
         }
     }
 

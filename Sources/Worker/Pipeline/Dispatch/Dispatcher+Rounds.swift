@@ -246,13 +246,13 @@ extension Decision {
 extension DeviceWork {
     /// Held until a desktop has the message, not for a time.
     var waitsForDesktop: Bool {
-        guard machine.isHeld, case .hold(_, nil) = route.way else { return false }
+        guard isHeld, case .hold(_, nil) = route.way else { return false }
         return true
     }
 
     /// Its push ended without success, or is parked.
     fileprivate var isPushedInVain: Bool {
         guard case .apns = route.way else { return false }
-        return machine.phase == .ended || machine.isParked
+        return phase == .ended || isParked
     }
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import APNs
-import EventLoop
 import PushCore
 import Redis
-import Telemetry
 
 /// From an event to its recipients: given uids, or the members of a group page by page, as far as there is room.
 ///
@@ -16,16 +14,16 @@ final class FanOut {
     let behind = Tray<(event: EventJob, leftMs: Int64)>()
     let shard: ShardContext
     let work: WorkTable
-    private let planner: Planner
+    let planner: Planner
     /// Events with an incompletely started audience, in order of arrival.
-    private var open: [EventJob] = []
+    var open: [EventJob] = []
     /// The same for chunks of large groups, which are read separately.
     private var chunks: [EventJob] = []
     /// Chunks with undecided members.
     private var undecidedChunks: [WorkRef] = []
     private var bulkBound = BulkBound()
     private var nextOrder: UInt64 = 0
-    private var pages: UInt = 0
+    var pages: UInt = 0
 
     init(_ shard: ShardContext, _ work: WorkTable, planner: Planner) {
         self.shard = shard
@@ -235,7 +233,7 @@ final class FanOut {
         for member in members { start(event, uid: member.uid, level: member.level) }
     }
 
-    private func endAudience(_ event: EventJob) {
+    func endAudience(_ event: EventJob) {
         if event.isExpanding {
             event.isExpanding = false
             event.app.inHand.expanding -= 1
@@ -269,7 +267,7 @@ final class FanOut {
     }
 
     /// One record with an empty uid (contract section 3).
-    private func startForNobody(_ event: EventJob, _ reason: Reason) {
+    func startForNobody(_ event: EventJob, _ reason: Reason) {
         event.audience.abandon()
         event.reasonForNobody = reason
         start(event, uid: "", level: nil)
@@ -292,191 +290,5 @@ final class FanOut {
             event.audience.abandon()
             endAudience(event)
         }
-    }
-
-    // MARK: Answers
-
-    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        switch tag.stage {
-        case .members: didReadMembers(tag.ref, reply)
-        case .tokenOwner: didReadOwner(tag, reply)
-        case .groupSize: didReadSize(tag.ref, count: reply.int64)
-        case .original: didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
-        default: didReadParked(tag.ref, StateStore.parkedNote(reply))
-        }
-    }
-
-    func didFail(_ tag: Tag, _ fault: RedisFault) {
-        switch tag.stage {
-        case .members: didFailMembers(tag.ref, fault)
-        case .tokenOwner: didFailOwner(tag, fault)
-        case .groupSize: didFailSize(tag.ref, fault)
-        case .original: didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
-        default: didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
-        }
-    }
-
-    // MARK: Pages
-
-    private func readPage(of event: EventJob) {
-        if let tokens = event.audience.tokenPage { return readOwners(of: event, tokens) }
-        event.fanOutPhase = .readingPage
-        let count = event.plan == nil ? shard.limits.memberPage : ChunkPlan.membersMax
-        do throws(RedisFault) {
-            if let activity = event.audience.activity {
-                try shard.store.activityUsers(
-                    app: event.app.id, activityID: activity, after: event.audience.lastUser, count: count,
-                    tag: event.tag(.members))
-            } else if let group = event.audience.group,
-                let cursor = event.audience.beginPage(
-                    shard.store.memberServer(app: event.app.id, group: group))
-            {
-                try shard.store.members(
-                    app: event.app.id, group: group, cursor: cursor, count: count, tag: event.tag(.members))
-            }
-        } catch {
-            retryLater(.retryMembers(event.ref), event)
-        }
-    }
-
-    private func didReadMembers(_ ref: WorkRef, _ reply: borrowing RedisReply) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return shard.late() }
-        if event.audience.activity != nil {
-            let users = StateStore.activityUsers(reply)
-            event.audience.take(users: users, isLast: users.count < shard.limits.memberPage)
-            return event.fanOutPhase = .ready
-        }
-        guard let page = MemberPage(reply) else { return retryLater(.retryMembers(ref), event) }
-        event.failures = 0
-        event.fanOutPhase = .ready
-        if page.emptyCount > 0 { shard.metrics.emptyMembers.add(UInt64(page.emptyCount)) }
-        pages &+= 1
-        let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
-        event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor)
-        // No recipient is started before the number of members is known.
-        if event.audience.wantsPage, !event.isSized { readSize(of: event) }
-    }
-
-    private func readSize(of event: EventJob) {
-        guard let group = event.audience.group else { return shard.mistake("the size is read of no group") }
-        event.fanOutPhase = .readingSize
-        do throws(RedisFault) {
-            try shard.store.memberCount(app: event.app.id, group: group, tag: event.tag(.groupSize))
-        } catch {
-            retryLater(.retryMembers(event.ref), event)
-        }
-    }
-
-    private func didReadSize(_ ref: WorkRef, count: Int64?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return shard.late() }
-        event.failures = 0
-        event.fanOutPhase = .ready
-        event.isSized = true
-        if planner.divides(members: Int(clamping: count ?? 0), of: event) { event.plan = ChunkPlan() }
-    }
-
-    private func didFailSize(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return shard.late() }
-        if shard.countsAsAbsent(fault, key: "group \(event.app.id):\(event.conversationID)") {
-            return didReadSize(ref, count: nil)
-        }
-        retryLater(.retryMembers(ref), event)
-    }
-
-    /// If the members' key can never be read, one record says so; other faults are retried.
-    private func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return shard.late() }
-        guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
-        shard.writes.report(
-            fault, "the members of a group cannot be read: nobody gets the message",
-            key: "group \(event.app.id):\(event.conversationID)", nowNanos: shard.nowNanos)
-        event.fanOutPhase = .ready
-        startForNobody(event, .noToken)
-    }
-
-    func retryMembers(_ ref: WorkRef) {
-        guard let event = work.event(ref) else { return shard.late() }
-        switch event.fanOutPhase {
-        case .readingPage, .readingOwners: readPage(of: event)
-        case .readingSize: readSize(of: event)
-        case .ready, .readingOriginal, .readingParked: shard.late()
-        }
-    }
-
-    func retryLater(_ item: DueItem, _ event: EventJob) {
-        event.failures += 1
-        shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: Int(event.failures)))
-    }
-
-    // MARK: Parked conversations
-
-    /// Reads whether an earlier event of the conversation is parked with all its recipients.
-    private func readParked(_ event: EventJob) {
-        event.fanOutPhase = .readingParked
-        do throws(RedisFault) {
-            try shard.store.readParked(
-                app: event.app.id, conversation: event.conversationID, tag: event.tag(.parkedBefore))
-        } catch {
-            retryLater(.retryParked(event.ref), event)
-        }
-    }
-
-    private func didReadParked(_ ref: WorkRef, _ note: ParkedNote?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
-        event.failures = 0
-        event.fanOutPhase = .ready
-        guard let leftMs = note?.leftMs(nowMs: shard.nowMs), event.raw.count <= ParkedRecord.rawMax,
-            open.contains(where: { $0 === event })
-        else { return }
-        open.removeAll { $0 === event }
-        // It is settled once the broker has the parked record.
-        event.isHandedBack = true
-        event.audience.abandon()
-        endAudience(event)
-        behind.append((event, leftMs))
-    }
-
-    private func didFailParked(_ ref: WorkRef, isAbsent: Bool) {
-        if isAbsent { return didReadParked(ref, nil) }
-        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
-        retryLater(.retryParked(ref), event)
-    }
-
-    func retryParked(_ ref: WorkRef) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
-        readParked(event)
-    }
-
-    // MARK: Revokes
-
-    /// A revoke replaces its original's alert, so it needs the original's collapse id.
-    private func readOriginal(of event: EventJob) {
-        guard let target = event.subject.revoke?.targetMsgID else {
-            return shard.mistake("the original is read of no revoke")
-        }
-        event.fanOutPhase = .readingOriginal
-        do throws(RedisFault) {
-            try shard.store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
-        } catch {
-            retryLater(.retryOriginal(event.ref), event)
-        }
-    }
-
-    private func didReadOriginal(_ ref: WorkRef, collapseID: String?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
-        event.failures = 0
-        event.fanOutPhase = .ready
-        event.originalCollapseID = collapseID
-    }
-
-    private func didFailOriginal(_ ref: WorkRef, isAbsent: Bool) {
-        if isAbsent { return didReadOriginal(ref, collapseID: nil) }
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
-        retryLater(.retryOriginal(ref), event)
-    }
-
-    func retryOriginal(_ ref: WorkRef) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
-        readOriginal(of: event)
     }
 }

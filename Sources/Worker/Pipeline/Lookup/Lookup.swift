@@ -14,10 +14,10 @@ final class Lookup {
     let shard: ShardContext
     let work: WorkTable
     private let decider: Decider
-    private var leases = LeaseCache()
-    private var leaseQueries: SlotTable<LeaseQuery>
+    var leases = LeaseCache()
+    var leaseQueries: SlotTable<LeaseQuery>
     /// The open query of each gateway.
-    private var leaseQueryOf: [UTF8Key: LeaseQuery] = [:]
+    var leaseQueryOf: [UTF8Key: LeaseQuery] = [:]
     /// Recipients without an answer from Redis; they are read again together, in order.
     private var postponed: [RecipientJob] = []
     /// When the first of them is due; nil if none waits.
@@ -222,81 +222,6 @@ final class Lookup {
         }
     }
 
-    // MARK: Leases
-
-    private func readLeases(_ job: RecipientJob, _ candidate: Candidate) {
-        let now = shard.nowNanos
-        candidate.askedNanos = now
-        var unknown: [String] = []
-        for presence in candidate.recipient.presence
-        where presence.state != .off && !unknown.containsSame(presence.gateway)
-            && leases.answer(for: presence.gateway, nowNanos: now) == .unknown
-        {
-            unknown.append(presence.gateway)
-        }
-        guard !unknown.isEmpty else { return known.append(job) }
-        // A candidate with devices elsewhere could be known sooner.
-        keepPlace(job, at: .reading)
-        candidate.phase = .readingLeases
-        candidate.awaiting = unknown.count
-        for gateway in unknown { askLease(of: gateway, for: job) }
-    }
-
-    private func askLease(of gateway: String, for job: RecipientJob) {
-        if let query = leaseQueryOf[UTF8Key(gateway)] {
-            query.waiting.append(job.ref)
-            return
-        }
-        let query = LeaseQuery(gateway: gateway)
-        query.ref = leaseQueries.insert(query)
-        query.waiting.append(job.ref)
-        leaseQueryOf[UTF8Key(gateway)] = query
-        do throws(RedisFault) {
-            try shard.store.lease(gateway, tag: Tag(query.ref, .lease).bits)
-        } catch {
-            ended(query, failed: true)
-        }
-    }
-
-    private func didReadLease(_ ref: WorkRef, epoch: Int64?) {
-        guard let query = leaseQueries.find(ref) else {
-            return shard.mistake("an answer about a lease that nobody asked for")
-        }
-        leases.store(query.gateway, epoch: epoch, nowNanos: shard.nowNanos)
-        ended(query, failed: false)
-    }
-
-    private func didFailLease(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let query = leaseQueries.find(ref) else {
-            return shard.mistake("an answer about a lease that nobody asked for")
-        }
-        let isAbsent = shard.countsAsAbsent(fault, key: "lease of gateway \(query.gateway)")
-        if isAbsent { leases.store(query.gateway, epoch: nil, nowNanos: shard.nowNanos) }
-        ended(query, failed: !isAbsent)
-    }
-
-    private func ended(_ query: LeaseQuery, failed: Bool) {
-        leaseQueries.remove(query.ref)
-        leaseQueryOf[UTF8Key(query.gateway)] = nil
-        for case let job? in query.waiting.map(work.recipient) where job.candidate?.phase == .readingLeases {
-            answered(job, failed: failed)
-        }
-    }
-
-    /// Without a lease or with another epoch, every presence on that gateway is void. Also voids connections without an
-    /// ack.
-    func voidPresence(of job: RecipientJob, _ candidate: Candidate) {
-        leases.apply(to: &candidate.recipient, nowNanos: candidate.askedNanos)
-        for suspect in job.silentConnections {
-            for index in candidate.recipient.presence.indices
-            where candidate.recipient.presence[index].device.isSame(as: suspect.device)
-                && candidate.recipient.presence[index].connectionEpoch == suspect.connectionEpoch
-            {
-                candidate.recipient.presence[index].isSuspect = true
-            }
-        }
-    }
-
     // MARK: Order
 
     /// Redis could not answer: the candidate is read again after a pause. Nothing is guessed and nothing is lost.
@@ -386,17 +311,6 @@ final class Lookup {
         if let nextNanos { schedulePostponed(nextNanos) }
         jobs.sort { ($0.candidate?.order ?? 0) < ($1.candidate?.order ?? 0) }
         for job in jobs where work.recipient(job.ref) === job && job.candidate?.phase == .postponed { read(job) }
-    }
-}
-
-/// A query for one gateway's lease and the recipients that wait for it.
-final class LeaseQuery {
-    let gateway: String
-    var ref = WorkRef.none
-    var waiting: [WorkRef] = []
-
-    init(gateway: String) {
-        self.gateway = gateway
     }
 }
 

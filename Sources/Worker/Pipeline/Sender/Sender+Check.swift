@@ -136,7 +136,8 @@ extension Sender {
         let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
         switch verdict {
         case .askAgain:
-            shard.timers.schedule(.retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
+            shard.timers.schedule(
+                .retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
         case .send:
             job.devices[index].push?.check = nil
             job.devices[index].push?.checkedNanos = shard.nowNanos

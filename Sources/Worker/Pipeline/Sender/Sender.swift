@@ -16,8 +16,8 @@ final class Sender {
     let updateChecks = Tray<(device: DeviceRef, ticket: PushTicket)>()
     let shard: ShardContext
     let work: WorkTable
-    private var apps: [AppContext]
-    private var queues: DeviceQueues<PushTarget>
+    var apps: [AppContext]
+    var queues: DeviceQueues<PushTarget>
     /// Work that this shard parked recently.
     private let parked: ParkedDevices
     /// Pushes that are made, and not given to their APNs clients yet.
@@ -281,90 +281,6 @@ final class Sender {
         return .park(client.trouble, dueMs: shard.steadyMs, client: client.name)
     }
 
-    /// Once a second: parks pushes that have waited too long in a client with a problem, or for `limits.rate`.
-    ///
-    /// - Parameter isFull: whether the event is in a partition with a full window while several apps have records in
-    ///   it; its waiting pushes are parked at once.
-    func parkWhatWaits(_ isFull: (EventJob) -> Bool) {
-        let now = shard.nowNanos
-        for app in apps {
-            for client in app.clients {
-                client.look(nowNanos: now)
-                let isInTrouble = client.isInTrouble(shard.limits, nowNanos: now)
-                // For a client that is only slow: if other apps wait behind its records.
-                let patience = shard.limits.patienceNanos * (isInTrouble ? 1 : 2)
-                if isInTrouble || (shard.limits.isShared && client.apns.queued > 0) {
-                    park(withdraw(from: client) { isOverdue($0, patience, isFull) }, of: client, isInTrouble)
-                }
-                guard isInTrouble else { continue }
-                park(Self.takeRecipients(from: &client.stalled) { _ in true }, of: client, true)
-            }
-            parkPaced(app, isFull)
-        }
-    }
-
-    /// Several times a second while Redis refuses writes: pushes that wait for a stream or for `limits.rate` do not keep their
-    /// event open, where others of it may be accepted.
-    func parkUnclaimed() {
-        for app in apps {
-            for client in app.clients where client.apns.queued > 0 {
-                let isInTrouble = client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
-                park(withdraw(from: client, isUnclaimed), of: client, isInTrouble)
-            }
-            dropPaced(app, isUnclaimed)
-        }
-    }
-
-    private func isUnclaimed(_ device: DeviceRef) -> Bool {
-        guard isOverdue(device, Self.unclaimedNanos, { _ in false }), let job = work.recipient(device.work),
-            job.flags.contains(.owesClaim)
-        else { return false }
-        return job.event.hasManyRecipients || job.flags.contains(.accepted)
-    }
-
-    private static let unclaimedNanos: UInt64 = 500_000_000
-
-    private func parkPaced(_ app: AppContext, _ isFull: (EventJob) -> Bool) {
-        let patience = 2 * shard.limits.patienceNanos
-        dropPaced(app) { isOverdue($0, patience, isFull) }
-    }
-
-    private func dropPaced(_ app: AppContext, _ isGoing: (DeviceRef) -> Bool) {
-        for device in Self.takeRecipients(from: &app.paced, isGoing) {
-            drop(device, .park(.rate, dueMs: shard.steadyMs, client: nil))
-        }
-    }
-
-    /// Badge updates stay: they wait for room in memory.
-    private static func takeRecipients(
-        from targets: inout [PushTarget], _ isGoing: (DeviceRef) -> Bool
-    ) -> [DeviceRef] {
-        var taken: [DeviceRef] = []
-        targets.removeAll { target in
-            guard case .recipient(let device) = target, isGoing(device) else { return false }
-            taken.append(device)
-            return true
-        }
-        return taken
-    }
-
-    private func park(_ devices: [DeviceRef], of client: AppContext.Client, _ isInTrouble: Bool) {
-        let order = devices.sorted { (work.recipient($0.work)?.order ?? 0) < (work.recipient($1.work)?.order ?? 0) }
-        for device in order {
-            drop(device, .park(isInTrouble ? client.trouble : .share, dueMs: shard.steadyMs, client: client.name))
-        }
-    }
-
-    private func isOverdue(
-        _ device: DeviceRef, _ patienceNanos: UInt64, _ isFull: (EventJob) -> Bool
-    ) -> Bool {
-        guard let job = work.recipient(device.work), job.mayPark,
-            device.device < job.devices.count, !job.devices[device.device].isParked
-        else { return false }
-        guard let push = job.devices[device.device].push else { return false }
-        return shard.nowNanos &- push.startedNanos > patienceNanos || isFull(job.event)
-    }
-
     func drop(_ device: DeviceRef, _ cause: UnsentPush.Cause) {
         unsent.append(UnsentPush(device: device, cause: cause))
         shard.requestTurn()
@@ -390,7 +306,7 @@ final class Sender {
     }
 
     /// The device backs off: nothing of it is in flight, so that the next push may come and replace this one.
-    private func backOff(_ job: RecipientJob, _ index: Int) {
+    func backOff(_ job: RecipientJob, _ index: Int) {
         guard index < job.devices.count, job.devices[index].backOff() else { return shard.late() }
         leaveQueue(job.devices[index].queueKey)
     }
@@ -415,7 +331,7 @@ final class Sender {
         return withdrawn
     }
 
-    private func withdraw(
+    func withdraw(
         _ stage: Tag.Stage = .push, from client: AppContext.Client, _ isGoing: (DeviceRef) -> Bool
     ) -> [DeviceRef] {
         let pushes = client.apns.withdrawUnsent { bits in
@@ -442,66 +358,4 @@ struct EndedPush {
     var attempts: Int
     /// The name of its credential set; nil if its sender has ended.
     var credential: String?
-}
-
-extension Sender: APNsClientDelegate {
-    func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
-        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
-        let app = tag.stage == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
-        outcomes.append(
-            EndedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
-        shard.requestTurn()
-    }
-
-    func apns(_ client: APNsClient, didHold bits: UInt64) {
-        guard let tag = Tag(bits) else { return shard.mistake("a pause with a tag that no push has") }
-        // A badge update that backs off keeps its device.
-        if tag.stage != .push { return }
-        guard let job = work.recipient(tag.ref) else { return shard.late() }
-        backOff(job, Int(tag.index))
-    }
-
-    /// A push that backed off is about to be tried again. Returns false if another shard has a push in flight for the
-    /// device; the check then follows at its turn. Within one shard the APNs client sends one push per device at a
-    /// time.
-    private func mayTryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Bool {
-        guard queues.isShared, job.devices[index].phase == .backingOff else { return true }
-        guard queues.enter(job.devices[index].queueKey, .recipient(job.deviceRef(index))) else {
-            job.devices[index].push?.check = SendCheck(
-                ticket: ticket, awaiting: 0, madeBadge: job.devices[index].push?.badge)
-            return false
-        }
-        _ = job.devices[index].resume()
-        return true
-    }
-
-    /// A push waited in the client: step 15 applies at the moment its stream opens.
-    func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
-        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
-        if tag.stage == .updatePush {
-            updateChecks.append((DeviceRef(work: tag.ref, device: Int(tag.index)), ticket))
-            return shard.requestTurn()
-        }
-        guard let job = work.recipient(tag.ref), job.isPushing(Int(tag.index)) else {
-            _ = client.withdraw(ticket)
-            return
-        }
-        if TestBreak.isOn(.noRecheck) { return client.confirm(ticket) }
-        if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
-            return drop(job.deviceRef(Int(tag.index)), .check(.endedElsewhere))
-        }
-        if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
-    }
-
-    /// The client logs its own events.
-    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
-        if event != .hasRoom { return }
-        for app in apps {
-            for waiting in app.clients where waiting.apns === client {
-                let targets = waiting.stalled
-                waiting.stalled = []
-                for target in targets { makeReady(target) }
-            }
-        }
-    }
 }

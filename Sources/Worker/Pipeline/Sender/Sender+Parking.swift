@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import APNs
+import PushCore
+
+/// Pushes that wait too long for a client or for `limits.rate`: they are parked.
+extension Sender {
+    /// Once a second: parks pushes that have waited too long in a client with a problem, or for `limits.rate`.
+    ///
+    /// - Parameter isFull: whether the event is in a partition with a full window while several apps have records in
+    ///   it; its waiting pushes are parked at once.
+    func parkWhatWaits(_ isFull: (EventJob) -> Bool) {
+        let now = shard.nowNanos
+        for app in apps {
+            for client in app.clients {
+                client.look(nowNanos: now)
+                let isInTrouble = client.isInTrouble(shard.limits, nowNanos: now)
+                // For a client that is only slow: if other apps wait behind its records.
+                let patience = shard.limits.patienceNanos * (isInTrouble ? 1 : 2)
+                if isInTrouble || (shard.limits.isShared && client.apns.queued > 0) {
+                    park(withdraw(from: client) { isOverdue($0, patience, isFull) }, of: client, isInTrouble)
+                }
+                guard isInTrouble else { continue }
+                park(Self.takeRecipients(from: &client.stalled) { _ in true }, of: client, true)
+            }
+            parkPaced(app, isFull)
+        }
+    }
+
+    /// Several times a second while Redis refuses writes: pushes that wait for a stream or for `limits.rate` do not keep their
+    /// event open, where others of it may be accepted.
+    func parkUnclaimed() {
+        for app in apps {
+            for client in app.clients where client.apns.queued > 0 {
+                let isInTrouble = client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
+                park(withdraw(from: client, isUnclaimed), of: client, isInTrouble)
+            }
+            dropPaced(app, isUnclaimed)
+        }
+    }
+
+    private func isUnclaimed(_ device: DeviceRef) -> Bool {
+        guard isOverdue(device, Self.unclaimedNanos, { _ in false }), let job = work.recipient(device.work),
+            job.flags.contains(.owesClaim)
+        else { return false }
+        return job.event.hasManyRecipients || job.flags.contains(.accepted)
+    }
+
+    private static let unclaimedNanos: UInt64 = 500_000_000
+
+    private func parkPaced(_ app: AppContext, _ isFull: (EventJob) -> Bool) {
+        let patience = 2 * shard.limits.patienceNanos
+        dropPaced(app) { isOverdue($0, patience, isFull) }
+    }
+
+    private func dropPaced(_ app: AppContext, _ isGoing: (DeviceRef) -> Bool) {
+        for device in Self.takeRecipients(from: &app.paced, isGoing) {
+            drop(device, .park(.rate, dueMs: shard.steadyMs, client: nil))
+        }
+    }
+
+    /// Badge updates stay: they wait for room in memory.
+    private static func takeRecipients(
+        from targets: inout [PushTarget], _ isGoing: (DeviceRef) -> Bool
+    ) -> [DeviceRef] {
+        var taken: [DeviceRef] = []
+        targets.removeAll { target in
+            guard case .recipient(let device) = target, isGoing(device) else { return false }
+            taken.append(device)
+            return true
+        }
+        return taken
+    }
+
+    private func park(_ devices: [DeviceRef], of client: AppContext.Client, _ isInTrouble: Bool) {
+        let order = devices.sorted { (work.recipient($0.work)?.order ?? 0) < (work.recipient($1.work)?.order ?? 0) }
+        for device in order {
+            drop(device, .park(isInTrouble ? client.trouble : .share, dueMs: shard.steadyMs, client: client.name))
+        }
+    }
+
+    private func isOverdue(
+        _ device: DeviceRef, _ patienceNanos: UInt64, _ isFull: (EventJob) -> Bool
+    ) -> Bool {
+        guard let job = work.recipient(device.work), job.mayPark,
+            device.device < job.devices.count, !job.devices[device.device].isParked
+        else { return false }
+        guard let push = job.devices[device.device].push else { return false }
+        return shard.nowNanos &- push.startedNanos > patienceNanos || isFull(job.event)
+    }
+}
