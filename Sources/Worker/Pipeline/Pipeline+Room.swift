@@ -74,7 +74,27 @@ extension Pipeline {
     func pollIfReady() {
         for intake in intakes where intake.isHeld { intake.pollIfReady(hasRoom: hasRoom(intake)) }
     }
+
     // MARK: Time
+
+    func run(_ item: DueItem) {
+        switch item {
+        case .postponedCandidates: lookup.readPostponed(evenIfEarly: false)
+        case .retryStep(let ref): dispatcher.retryStep(ref)
+        case .memberMarks: recorder.sendGathered()
+        case .acks(let ref): dispatcher.lookForAcks(ref)
+        case .hold(let ref): dispatcher.endHold(ref)
+        case .pace(let app): sender.goOn(app)
+        case .burst(let key, let window): bursts.end(key, window: window)
+        case .badgeUpdate(let ref): badgeUpdates.start(ref)
+        case .retryCheck(.recipient(let device)): sender.retryCheck(device)
+        case .retryCheck(.badgeUpdate(let device)): badgeUpdates.check(device)
+        case .retryMembers(let ref): fanOut.retryMembers(ref)
+        case .retryOriginal(let ref): fanOut.retryOriginal(ref)
+        case .retryParked(let ref): fanOut.retryParked(ref)
+        case .retryChange(let ref): userStates.retry(ref)
+        }
+    }
 
     func tick() {
         clock.look()

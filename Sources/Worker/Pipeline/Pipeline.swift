@@ -40,7 +40,6 @@ final class Pipeline {
     let apps: AppTable
     /// Denied members: routed after all decisions of this turn, and their marks are built after that.
     private let denied = Tray<RecipientJob>()
-    private var rejectionLines = LogLimiter<BadRecord.Rule>()
     var tickTimer: LoopTimer?
     var stateTimer: LoopTimer?
     weak var owner: (any PipelineOwner)?
@@ -197,7 +196,7 @@ final class Pipeline {
         events.received.takeAll { accept($0, events) }
         chunks.received.takeAll { accept($0, chunks) }
         for intake in intakes { intake.rejected.takeAll { reject($0, intake) } }
-        userStates.refused.takeAll { job, record in writeDeadLetter(record, tag: job.tag(.deadLetter)) }
+        userStates.refused.takeAll { job, record in recorder.writeDeadLetter(record, tag: job.tag(.deadLetter)) }
         takeParked()
         if events.isClosing { digests.events.removeAll { _ in true } }
         digests.events.takeAll(fanOut.begin)
@@ -395,40 +394,6 @@ final class Pipeline {
 
     /// Bad records go to the dead-letter topic with reason and place, and reading continues (contract section 0).
     func reject(_ record: RejectedRecord, _ intake: Intake) {
-        writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
-    }
-
-    private func writeDeadLetter(_ record: RejectedRecord, tag: UInt64) {
-        shard.metrics.deadLetter(record.why.rule)
-        // A producer with a wrong schema causes one per record.
-        if let suppressed = rejectionLines.admit(record.why.rule, nowNanos: shard.nowNanos) {
-            shard.log.warning(
-                "a record went to the dead-letter topic",
-                [
-                    "topic": .string(record.topic), "partition": .int(Int(record.origin.partition.partition)),
-                    "offset": .int(Int(record.offset)), "rule": .string(record.why.rule.rawValue),
-                    "suppressed": .int(Int(clamping: suppressed)),
-                ])
-        }
-        recorder.writeDeadLetter(record, tag: tag)
-    }
-
-    private func run(_ item: DueItem) {
-        switch item {
-        case .postponedCandidates: lookup.readPostponed(evenIfEarly: false)
-        case .retryStep(let ref): dispatcher.retryStep(ref)
-        case .memberMarks: recorder.sendGathered()
-        case .acks(let ref): dispatcher.lookForAcks(ref)
-        case .hold(let ref): dispatcher.endHold(ref)
-        case .pace(let app): sender.goOn(app)
-        case .burst(let key, let window): bursts.end(key, window: window)
-        case .badgeUpdate(let ref): badgeUpdates.start(ref)
-        case .retryCheck(.recipient(let device)): sender.retryCheck(device)
-        case .retryCheck(.badgeUpdate(let device)): badgeUpdates.check(device)
-        case .retryMembers(let ref): fanOut.retryMembers(ref)
-        case .retryOriginal(let ref): fanOut.retryOriginal(ref)
-        case .retryParked(let ref): fanOut.retryParked(ref)
-        case .retryChange(let ref): userStates.retry(ref)
-        }
+        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
     }
 }

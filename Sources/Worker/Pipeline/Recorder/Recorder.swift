@@ -23,6 +23,7 @@ final class Recorder {
     /// Recipients with collected marks, by event, and with open writes.
     private var openMarks: [[RecipientJob]] = []
     private var memberMarks: SlotTable<MemberMarks>
+    private var rejectionLines = LogLimiter<BadRecord.Rule>()
     /// One buffer for the records of `push.results`, which are sent one by one.
     private var writer = JSONWriter(reservingCapacity: 1024)
 
@@ -125,6 +126,17 @@ final class Recorder {
 
     /// A bad record goes to the dead-letter topic with reason and place (contract section 0).
     func writeDeadLetter(_ bad: RejectedRecord, tag: UInt64) {
+        shard.metrics.deadLetter(bad.why.rule)
+        // A producer with a wrong schema causes one per record.
+        if let suppressed = rejectionLines.admit(bad.why.rule, nowNanos: shard.nowNanos) {
+            shard.log.warning(
+                "a record went to the dead-letter topic",
+                [
+                    "topic": .string(bad.topic), "partition": .int(Int(bad.origin.partition.partition)),
+                    "offset": .int(Int(bad.offset)), "rule": .string(bad.why.rule.rawValue),
+                    "suppressed": .int(Int(clamping: suppressed)),
+                ])
+        }
         outbox.sendRaw(
             topics.deadLetter, key: bad.key, value: bad.value,
             headers: DeadLetter.headers(
