@@ -51,10 +51,8 @@ struct LookupTests {
         try Self.with { world, lookup in
             let presence = ScriptedRedis.Answer.strings(
                 "web", "fg,web,g1,1,1,1,-,-,-")
-            for uid in ["u", "v"] {
-                try Self.read(try world.recipient(uid), lookup, world)
-                world.answer(Self.noState, .empty, presence, .null)
-            }
+            for uid in ["u", "v"] { try Self.read(try world.recipient(uid), lookup, world) }
+            for _ in 0..<2 { world.answer(Self.noState, .empty, presence, .null) }
             #expect(world.redis.commands == ["GET gw:{g1}"], "both wait for one answer")
             world.answer(.integer(1))
             #expect(lookup.known.taken().map(\.uid) == ["u", "v"])

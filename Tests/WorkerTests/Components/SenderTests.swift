@@ -17,6 +17,8 @@ struct SenderTests {
                 world.shard, world.work, apps: world.parts.apps, occupancy: nil, index: 0, parked: ParkedDevices())
             world.component = sender
             try world.turn { sender.start() }
+            // Its connection is ready by then.
+            world.pass(.seconds(1))
             try body(world, sender)
         }
     }
