@@ -171,24 +171,6 @@ struct HTTPServerGuardTests {
         }
     }
 
-    /// Connects come faster than they are read: a probe among them has its request answered all the same.
-    @Test func aFloodOfConnectsEndsNoProbe() async throws {
-        try await serving { port, _ async throws in
-            let stop = Guarded(false)
-            let flood = Task.detached {
-                var held: [Int32] = []
-                defer { for fd in held { close(fd) } }
-                while !stop.withLock({ $0 }) {
-                    if let fd = try? Ports.connect(port: port) { held.append(fd) }
-                    if held.count > 400 { close(held.removeFirst()) }
-                }
-            }
-            for _ in 0..<50 { #expect(try HTTPClient.get(port: port, "/open").text == "open") }
-            stop.withLock { $0 = true }
-            await flood.value
-        }
-    }
-
     @Test func theSourceWithMostConnectionsGivesWay() async throws {
         var limits = HTTPServer.Limits()
         limits.connections = 8

@@ -263,6 +263,20 @@ package final class Stage: @unchecked Sendable {
         return try request.answer
     }
 
+    /// Connects to the newest worker's pages without asking anything while `body` runs.
+    ///
+    /// - Returns: how many of these connections the worker ended.
+    package func withConnectFlood(perSecond: Int, _ body: () throws -> Void) throws -> Int {
+        let port = try worker.port
+        var flood: ConnectFlood?
+        tester.run(on: testerLoop) {
+            flood = ConnectFlood(port: port, loop: testerLoop, connectsPerSecond: perSecond)
+        }
+        defer { tester.run(on: testerLoop) { flood = nil } }
+        try body()
+        return flood?.endedCount ?? 0
+    }
+
     /// The sum of a metric's series over all workers of the stage.
     package func metric(_ name: String, _ label: String = "") throws -> Int {
         Int(workers.reduce(0) { $0 + $1.metric(name, label) })

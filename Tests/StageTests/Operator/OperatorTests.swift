@@ -25,6 +25,19 @@ import Worker
         #expect(!nodes.isEmpty && nodes.allSatisfy { $0["ready"]?.bool == true && $0["place"]?.string != nil })
     }
 
+    /// Connects come faster than any place becomes free: a probe among them has its request answered all the same.
+    @Test func aFloodOfConnectsEndsNoProbe() throws {
+        let stage = try Stage.here
+        let endedCount = try stage.withConnectFlood(perSecond: 20_000) {
+            for _ in 0..<20 {
+                let status = try stage.page("/livez").status
+                #expect(status == 200)
+                stage.wait(.milliseconds(7))
+            }
+        }
+        #expect(endedCount > 1000)
+    }
+
     @Test func everyMetricIsWellFormedAndOurs() throws {
         let stage = try Stage.here
         try stage.play(state: [.bind("o1")], events: [.message("o1-1", to: ["o1"])])
