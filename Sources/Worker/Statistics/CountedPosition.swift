@@ -6,8 +6,8 @@ import Kafka
 /// As text: `<offset> <newest time> <list>`; the list as a commit's metadata has it.
 struct CountedPosition: Equatable {
     var offset: Int64
-    /// The newest time of the records that were read by then, Unix ms; 0: not known. A later record belongs to the next epoch
-    /// of the partition.
+    /// The newest time of the records read so far, Unix ms; 0: not known. A later record belongs to the next epoch of the
+    /// partition.
     var newestMs: Int64
     var settled: SettledOffsets?
 

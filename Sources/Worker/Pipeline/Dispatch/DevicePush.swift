@@ -24,7 +24,7 @@ struct DevicePush {
     /// The open check before sending.
     var check: SendCheck?
 
-    /// It has ended: keeps only what a mark may note, while the rest is in the processor's cache.
+    /// The push has ended. Frees all data but those of the mark now, because they are in the processor's cache.
     mutating func forget() {
         token = nil
         merged = nil

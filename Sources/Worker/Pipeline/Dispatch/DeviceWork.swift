@@ -137,7 +137,7 @@ struct DeviceWork {
 
     mutating func end() -> Left { close(.ended) }
 
-    /// Of an ended device only its name and the push's id and number are wanted.
+    /// Frees the data of an ended device, except its name and the id and number of its push.
     mutating func keepOnlyPush() {
         if isOpen { return }
         connection = nil

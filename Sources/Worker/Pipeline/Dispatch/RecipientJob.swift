@@ -81,7 +81,7 @@ final class RecipientJob {
         case resumed
     }
 
-    /// Its mark in Redis while it is in work.
+    /// Its mark in Redis before its end.
     enum OpenMark {
         /// The script has written one, or an earlier try may have.
         case mayExist
@@ -239,7 +239,7 @@ final class RecipientJob {
     ///   acknowledge is no such device: the record `no_token` is the recipient's.
     func hasDeviceVerdicts(_ reason: Reason) -> Bool {
         if let parking, !parking.returned.isEmpty || !parking.done.isEmpty { return true }
-        // Also the push of an earlier try, whose device has no route here.
+        // An earlier try may have pushed to a device without a route here.
         if flags.contains(.accepted) { return true }
         guard reason == .noToken, let first = devices.first?.route.device else {
             return !devices.isEmpty || !silentConnections.isEmpty

@@ -25,7 +25,7 @@ struct DeviceRef: Equatable {
     var device: Int
 }
 
-/// What a push in a device's queue is for.
+/// The owner of a push in a device's queue.
 enum PushTarget: Equatable {
     case recipient(DeviceRef)
     case badgeUpdate(DeviceRef)
