@@ -34,6 +34,15 @@ struct AssignmentStartTests {
         #expect(meeting.wasArranged, "else the library's words have changed")
     }
 
+    /// One record in each of the two partitions of `events`.
+    private static func brokerWithTwoRecords() throws -> MockBroker {
+        let broker = try MockBroker()
+        try broker.createTopic("events", partitions: 2)
+        let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+        try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+        return broker
+    }
+
     /// 14: COORDINATOR_LOAD_IN_PROGRESS, which is asked again and again.
     private static func loads(_ broker: MockBroker) {
         broker.pushErrors(api: .offsetFetch, Array(repeating: 14, count: 1000))
@@ -42,10 +51,7 @@ struct AssignmentStartTests {
     @Test func aPartitionThatIsPausedWhileTheLibraryAsksWhereToBeginIsReadAfterwards() async throws {
         struct Outcome: Sendable { var hasBegun: Bool, isRead: Bool }
         let outcome = try await offPool { () throws -> Outcome in
-            let broker = try MockBroker()
-            try broker.createTopic("events", partitions: 2)
-            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
-            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let broker = try Self.brokerWithTwoRecords()
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
             member.onAssigned = { member.consumer.pause(member.consumer.assignment) }
             member.consumer.assignmentPatienceMs = 0
@@ -61,10 +67,7 @@ struct AssignmentStartTests {
     @Test func aMemberThatIsForgottenWhileItAsksWhereToBeginComesBack() async throws {
         struct Outcome: Sendable { var hasAsked: Bool, isLost: Bool, isRead: Bool }
         let outcome = try await offPool { () throws -> Outcome in
-            let broker = try MockBroker()
-            try broker.createTopic("events", partitions: 2)
-            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
-            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let broker = try Self.brokerWithTwoRecords()
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
             Self.loads(broker)
             let hasAsked = pump([member]) { member.consumer.pendingAssignment != nil }
@@ -117,10 +120,7 @@ struct AssignmentStartTests {
         struct Outcome: Sendable { var hasAsked: Bool, isClosed: Bool, isTakenOver: Bool }
         let hasLeft = Guarded(false)
         let outcome = try await offPool { () throws -> Outcome in
-            let broker = try MockBroker()
-            try broker.createTopic("events", partitions: 2)
-            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
-            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let broker = try Self.brokerWithTwoRecords()
             let configuration = KafkaConfiguration(
                 brokers: broker.bootstrap, group: "g", options: ["session.timeout.ms": "6000", "debug": "consumer"],
                 log: { line in if line.text.contains("Leaving group") { hasLeft.withLock { $0 = true } } })

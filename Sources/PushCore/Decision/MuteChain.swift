@@ -51,7 +51,8 @@ public struct MuteChain: Sendable, Equatable {
 }
 
 extension Recipient.Mute {
-    func isActive(at now: Int64) -> Bool {
+    /// Whether it has not ended.
+    public func isActive(at now: Int64) -> Bool {
         guard let untilMs else { return true }
         return untilMs > now
     }

@@ -51,7 +51,7 @@ enum UserText {
 
     /// Only mutes that hold, since an ended one decides nothing.
     private static func rows(ofMutes mutes: [UserFacts.Muted], nowMs: Int64) -> TerminalText {
-        let holding = mutes.filter { $0.mute.level != .unset && $0.mute.untilMs ?? .max > nowMs }
+        let holding = mutes.filter { $0.mute.level != .unset && $0.mute.isActive(at: nowMs) }
         var text: TerminalText = ""
         for muted in holding.prefix(shownMutesMax) {
             let end = muted.mute.untilMs.map { " until \(time($0))" } ?? ""
