@@ -43,21 +43,21 @@ DEFECTS = [
     Defect(
         "no-hand-back",
         "work that is given up at a revocation counts as settled",
-        PIPELINE + "Dispatch/Dispatcher+Ends.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
         "        if isLeft {\n            job.machine.leaveUnmarked()",
         '        if isLeft, !mutant("no-hand-back") {\n            job.machine.leaveUnmarked()',
     ),
     Defect(
         "revived",
         "a decision goes on after its work was handed back",
-        PIPELINE + "Dispatch/Dispatcher+Ends.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
         "    func handBack(_ job: RecipientJob) {\n        job.candidate = nil\n",
         '    func handBack(_ job: RecipientJob) {\n        if !mutant("revived") { job.candidate = nil }\n',
     ),
     Defect(
         "mark-early",
         "the mark is written before the broker has the record",
-        PIPELINE + "Recorder/Recorder.swift",
+        PIPELINE + "Path/Recorder/Recorder.swift",
         "        job.machine.recordSent()\n        outbox.send(topics.results, key: record.uid, value: writer, tag: job.tag(.record))",
         '        if !mutant("mark-early") { job.machine.recordSent() }\n'
         "        outbox.send(topics.results, key: record.uid, value: writer, tag: job.tag(.record))",
@@ -65,14 +65,14 @@ DEFECTS = [
     Defect(
         "lost-turn",
         "a device that ends keeps its turn",
-        PIPELINE + "Dispatch/Dispatcher+Ends.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
         "if left == .openAndDeviceFree { sender.leaveQueue",
         'if left == .openAndDeviceFree, !mutant("lost-turn") { sender.leaveQueue',
     ),
     Defect(
         "lost-slot",
         "a route that a later round replaces keeps the device's turn",
-        PIPELINE + "Dispatch/Dispatcher+Ends.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
         "if replaceInPlace(job, index) { sender",
         'if replaceInPlace(job, index), !mutant("lost-slot") { sender',
     ),
@@ -88,14 +88,14 @@ DEFECTS = [
     Defect(
         "no-resume",
         "a partition with a full window is never read again",
-        PIPELINE + "Intake/Intake.swift",
+        PIPELINE + "Path/Intake/Intake.swift",
         "        case .resume: fullPartitions.remove(partition)",
         '        case .resume: if !mutant("no-resume") { fullPartitions.remove(partition) }',
     ),
     Defect(
         "park-early",
         "the offset of a parked event is settled before the broker has the record",
-        PIPELINE + "Parking/Parking.swift",
+        PIPELINE + "Beside/Parking/Parking.swift",
         "        let waiting = Pending(intake, record.origin, record: record)\n",
         "        let waiting = Pending(intake, record.origin, record: record)\n"
         '        if mutant("park-early") { intake.settle(record.origin.place) }\n',
@@ -103,28 +103,28 @@ DEFECTS = [
     Defect(
         "forget-chunk",
         "a large group loses one of its chunks",
-        PIPELINE + "Chunks/ChunkPlan.swift",
+        PIPELINE + "Beside/Chunks/ChunkPlan.swift",
         "return gathered.filter { !$0.members.isEmpty }",
         'return Array(gathered.filter { !$0.members.isEmpty }.dropLast(mutant("forget-chunk") ? 1 : 0))',
     ),
     Defect(
         "ack-trusted",
         "every awaited ack counts as received",
-        PIPELINE + "Dispatch/Dispatcher+Rounds.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher+Rounds.swift",
         "if acknowledged.containsSame(job.devices[index].route.device) {",
         'if acknowledged.containsSame(job.devices[index].route.device) || mutant("ack-trusted") {',
     ),
     Defect(
         "hold-forever",
         "the end of a hold is ignored",
-        PIPELINE + "Dispatch/Dispatcher+Rounds.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher+Rounds.swift",
         "if job.devices.contains(where: \\.isHeld) { decideAgain(job) }",
         'if job.devices.contains(where: \\.isHeld), !mutant("hold-forever") { decideAgain(job) }',
     ),
     Defect(
         "activity-goes-on",
         "the end of a Live Activity is not noted",
-        PIPELINE + "Dispatch/Dispatcher+Outcomes.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher+Outcomes.swift",
         "guard let (action, id) = job.event.activity, action != .update else { return }",
         'guard let (action, id) = job.event.activity, action != .update, action == .start || !mutant("activity-goes-on")\n'
         "        else { return }",
@@ -190,7 +190,7 @@ DEFECTS = [
     Defect(
         "sent-late",
         "a push that APNs did not take is sent again after its life",
-        PIPELINE + "Sender/Sender.swift",
+        PIPELINE + "Path/Sender/Sender.swift",
         "payload: payload, expiresAtMs: event.expiresAtMs, lane: event.lane",
         'payload: payload, expiresAtMs: mutant("sent-late") ? .max : event.expiresAtMs, lane: event.lane',
     ),
@@ -211,7 +211,7 @@ DEFECTS = [
     Defect(
         "exclude-ignored",
         "excluded users get the message",
-        PIPELINE + "FanOut/FanOut.swift",
+        PIPELINE + "Path/FanOut/FanOut.swift",
         "event.message?.read { $0.isMeant(for: uid) } ?? true",
         'mutant("exclude-ignored") || event.message?.read { $0.isMeant(for: uid) } ?? true',
     ),
