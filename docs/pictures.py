@@ -36,6 +36,7 @@ def picture(tab: Browser, name: str) -> None:
 def page(tab: Browser, url: str) -> None:
     tab.open(url)
     tab.until("rates are known", lambda: tab.text("#flow-2").strip()[0] in "123456789")
+    tab.until("the hours are read", lambda: "By hour" in tab.text("#stats"))
     for name, size, dark in (
         ("page-light", (1100, 1500), False),
         ("page-dark", (1100, 1500), True),

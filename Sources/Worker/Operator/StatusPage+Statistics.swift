@@ -13,7 +13,9 @@ extension StatusPage {
     }
 
     private var charts: Markup {
-        guard let numbers = facts.statistics else { return "<p class=\"quiet\">reading</p>" }
+        guard let numbers = facts.statistics else {
+            return "<p class=\"quiet\">The worker is reading them from Redis.</p>"
+        }
         let old: Markup =
             numbers.fault.map { "<p>\(PageState.warning.badge("\($0): these numbers are old"))</p>" } ?? ""
         let hour = facts.atMs / Self.hourMs * Self.hourMs

@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func withoutNumbersNothingIsSaid() {
-        #expect(page(nil).contains("reading") && !page(nil).contains("<svg"))
+        #expect(page(nil).contains("is reading them from Redis") && !page(nil).contains("<svg"))
         let empty = page(PageStatistics(fault: "Redis does not answer"))
         #expect(empty.contains("Redis does not answer: these numbers are old") && !empty.contains("<polygon"))
         #expect(!empty.contains("of alerts"), "there are no rates without alerts")
