@@ -123,14 +123,15 @@ package final class Stage: @unchecked Sendable {
 
     // MARK: - Time
 
-    /// Lets time pass until the condition holds, which is asked every so often; throws what was waited for when it does not come.
+    /// Lets time pass until the condition holds, which is asked at that interval; throws what was waited for when it does not come.
     package func until(
-        _ what: String, within limit: Duration = .seconds(90), _ holds: () throws -> Bool
+        _ what: String, within limit: Duration = .seconds(90), every interval: Duration = .milliseconds(5),
+        _ holds: () throws -> Bool
     ) throws {
         let endNanos = system.nowNanos &+ UInt64(limit / .nanoseconds(1))
         while system.nowNanos < endNanos {
             if try holds() { return }
-            system.run(nanos: 5 * Self.millisecond)
+            wait(interval)
         }
         throw SetupFault("waited \(limit) in vain until \(what)")
     }
@@ -193,7 +194,8 @@ package final class Stage: @unchecked Sendable {
 
     /// Waits until every shard of these workers has its share of all partitions, and Redis and APNs answer.
     package func awaitGroup(of workers: [StageWorker]) throws {
-        try until("the group has formed") {
+        // A group forms in seconds, and to ask costs a turn of every shard.
+        try until("the group has formed", every: .milliseconds(50)) {
             let shares = workers.flatMap { $0.seat.status }.map(\.assignedPartitions)
             return !shares.contains(0) && shares.reduce(0, +) == 2 * settings.partitions
                 && workers.allSatisfy { $0.status().isReady }
@@ -302,7 +304,7 @@ package final class Stage: @unchecked Sendable {
     /// Waits until everything written so far is settled.
     package func settle(within limit: Duration = .seconds(90)) throws {
         let wanted = produced
-        try until("\(wanted) records are settled", within: limit) {
+        try until("\(wanted) records are settled", within: limit, every: .milliseconds(20)) {
             let statuses = workers.flatMap { $0.seat.status }
             // What is owed to Redis is settled, and in hand still.
             if statuses.contains(where: { $0.pendingRecords > 0 }) { return false }
