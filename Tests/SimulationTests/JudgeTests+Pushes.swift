@@ -110,7 +110,7 @@ extension JudgeTests {
             $0.observed.counted = [" accepted": 2]
             $0.allowance.lostEvents = ["e1"]
         },
-        Row("an expiry for all after an end that counts", nil) {
+        Row("an expiry for all that does not count", "the statistics equal the results") {
             $0.allowance.mayRepeat = true
             $0.change("e1") {
                 $0.isToGroup = true

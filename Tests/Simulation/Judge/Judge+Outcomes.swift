@@ -11,7 +11,9 @@ extension Judge {
         if allowance.lostEvents.contains(event.eventID) { return }
         if event.recipients.isEmpty { return checkNobody(whole, event) }
         if let outcome = whole.first {
-            guard event.isToGroup, outcome.reason == "expired",
+            let hasRedisAll = allowance.losses.isEmpty && !allowance.mayMiscount
+            let isFirst = !all.contains { !$0.uid.isEmpty && $0.isFinal && $0.atNanos < outcome.atNanos }
+            guard event.isToGroup, outcome.reason == "expired", isFirst || !hasRedisAll,
                 steps(event, "", until: outcome.atNanos).expired != .never
             else { return found("one final outcome", "\(event.eventID) has \(outcome.text)", event.messageID) }
             // The members were not read; none needs an outcome of its own.

@@ -3,9 +3,8 @@ extension Judge {
     /// Each outcome counts once, however often its record was written. Of several records of a device one counts. Of an event that
     /// its producer wrote twice each may count.
     ///
-    /// A recipient's outcomes count with the end of the record. They may be missing if the record was deleted before, if it was
-    /// read again and ended for all recipients at once, or if its next try ended the recipient without this device. The end for all
-    /// recipients may be missing in place of them.
+    /// A recipient's outcomes count with the end of the record. They may be missing if the record was deleted before, or if its next
+    /// try ended the recipient without this device.
     mutating func checkStatistics() {
         guard !allowance.mayMiscount, let counted = observed.counted else { return }
         let doubled = Set(sent.filter(\.isDoubled).map { "\($0.app) \($0.eventID)" })
@@ -40,13 +39,10 @@ extension Judge {
         }
     }
 
-    /// - Parameter ends: when a recipient ended again or without devices, or an event for all its recipients.
+    /// - Parameter ends: when a recipient ended again or without devices.
     private func mayBeMissing(_ last: Observed.Outcome, _ ends: [String: UInt64]) -> Bool {
         if allowance.lostEvents.contains(last.eventID) { return true }
-        if last.uid.isEmpty, outcomes[last.eventID]?.contains(where: { $0.isFinal && !$0.uid.isEmpty }) == true {
-            return true
-        }
-        let event = "\(last.app) \(last.eventID) "
-        return [event, event + last.uid].contains { ends[$0].map { $0 > last.atNanos } ?? false }
+        let end = ends["\(last.app) \(last.eventID) \(last.uid)"]
+        return !last.uid.isEmpty && end.map { $0 > last.atNanos } ?? false
     }
 }

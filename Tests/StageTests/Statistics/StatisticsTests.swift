@@ -165,6 +165,33 @@ import VirtualStage
         }
     }
 
+    /// The event expires between two tries. The first one finished two members, or all; the third is live and does not answer.
+    @Test(arguments: ["late", "nobody"])
+    func whatAnEndedTryFinishedOfAGroupEventThatExpiresCounts(live: String) throws {
+        try Stage.with(Self.settings) { stage in
+            try stage.play(state: [.bind("a"), .bind("b"), .bind("late")])
+            try stage.redis([
+                "HSET g:{im:g} a 0 b 5 late 0", Gateway.lease("gw"), Gateway.presence(live, "phone", gateway: "gw"),
+            ])
+            let finished = live == "late" ? 2 : 3
+            let expiresMs = nowMs + 20_000
+            try stage.writeEvents([
+                .message("m", to: nil, conv: "g", type: "group", #","expire_at_ms":\#(expiresMs)"#)
+            ])
+            _ = try stage.look(until: "the others are finished") { $0.outcomes(of: "m").count == finished }
+            stage.wait(.milliseconds(100))
+            stage.kill(try stage.worker)
+            stage.wait(untilMs: expiresMs + 1_000)
+            try stage.startWorker()
+            try stage.settle()
+            let report = flushed(stage)
+            let outcomes = try stage.look().outcomes(of: "m")
+            #expect(try reasons(report) == recorded(stage), "\(outcomes)")
+            #expect(report.total.accepted == (live == "late" ? 1 : 2) && report.total.suppressed == 1)
+            #expect(outcomes.count == 3 && !outcomes.contains { $0.hasPrefix(" ") }, "\(outcomes)")
+        }
+    }
+
     /// The next try parks the record before it reads the marks, because an earlier event of its conversation is parked.
     @Test func whatAnEndedTryFinishedOfARecordThatIsParkedAsAWholeCounts() throws {
         var settings = Self.settings

@@ -56,6 +56,53 @@ struct FanOutTests {
         }
     }
 
+    @Test func anExpiredGroupEventThatNobodyTriedHasOneRecordForNobody() throws {
+        try Self.with { world, fanOut in
+            try Self.begin(try world.message(to: nil, isExpired: true), fanOut, world)
+            #expect(world.redis.commands == ["HGET c:e:{im:m}"], "it notes no try and reads no members")
+            world.answer(.null)
+            try world.turn { fanOut.start(Self.room) }
+            #expect(fanOut.candidates.taken().map(\.uid) == [""])
+            #expect(fanOut.fullyStarted.taken().count == 1)
+        }
+    }
+
+    @Test func theMembersOfAnExpiredEventThatAnEarlierTryReadAreRead() throws {
+        try Self.with { world, fanOut in
+            try Self.begin(try world.message(to: nil, isExpired: true), fanOut, world)
+            world.answer(.string("7"))
+            #expect(world.redis.commands == ["GET c:d0:{im:}mm"], "the record for nobody may have been begun")
+            world.answer(.null)
+            try world.turn { fanOut.start(Self.room) }
+            #expect(world.redis.commands.last == "HSCAN g:{im:c}")
+            while world.redis.open.count > 1 { world.answer(.status) }
+            world.answer(.array([.string("0"), .strings("u", "", "v", "")]))
+            try world.turn { fanOut.start(Self.room) }
+            #expect(fanOut.candidates.taken().map(\.uid) == ["u", "v"])
+        }
+    }
+
+    @Test func anExpiredEventWhoseRecordForNobodyWasBegunEndsWithIt() throws {
+        try Self.with { world, fanOut in
+            try Self.begin(try world.message(to: nil, isExpired: true), fanOut, world)
+            world.answer(.string("r"))
+            world.answer(.string("f"))
+            #expect(fanOut.candidates.taken().map(\.uid) == [""])
+        }
+    }
+
+    @Test func theQuestionForEarlierTriesIsAskedAgain() throws {
+        try Self.with { world, fanOut in
+            let event = try world.message(to: nil, isExpired: true)
+            try Self.begin(event, fanOut, world)
+            world.answer(.error("LOADING it starts"))
+            #expect(event.fanOutPhase == .readingTries && event.failures == 1)
+            world.pass(.seconds(1))
+            try world.turn { fanOut.retryMembers(event.ref) }
+            #expect(world.redis.commands == ["HGET c:e:{im:m}"])
+        }
+    }
+
     /// A recipient may have the same place in its table, and would take the refusal for one of its own mark.
     @Test func aRefusedNoteOfAnEventIsNobodysMark() throws {
         try Self.with { world, fanOut in
@@ -74,7 +121,9 @@ struct FanOutTests {
             #expect(event.fanOutPhase == .readingPage && event.failures == 1)
             world.pass(.seconds(1))
             try world.turn { fanOut.retryMembers(event.ref) }
-            #expect(world.redis.commands == ["HSCAN g:{im:c}"])
+            #expect(
+                world.redis.commands == ["HSETNX c:e:{im:m}", "EXPIRE c:e:{im:m}", "HSCAN g:{im:c}"],
+                "the note of its try may be lost too")
         }
     }
 }

@@ -137,11 +137,11 @@ final class ScriptedShard {
     /// A message in work.
     ///
     /// - Parameter uids: nil: it is for the group's members.
-    func message(_ id: String = "m", to uids: [String]? = ["u"]) throws -> EventJob {
+    func message(_ id: String = "m", to uids: [String]? = ["u"], isExpired: Bool = false) throws -> EventJob {
         let list = uids.map { ",\"to\":{\"uids\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]}" } ?? ""
         let text = """
             {"v":1,"kind":"message","app":"im","event_id":"e\(id)","sent_ms":\(shard.nowMs),"msg_id":"\(id)",\
-            "conv":{"id":"c","type":"\(uids == nil ? "group" : "p2p")"},"from":{"uid":"sender"}\(list),\
+            \(isExpired ? "\"expire_at_ms\":\(shard.nowMs)," : "")"conv":{"id":"c","type":"\(uids == nil ? "group" : "p2p")"},"from":{"uid":"sender"}\(list),\
             "type_name":"RC:TxtMsg","push":{"content":"x"}}
             """
         let event = try shard.reader.read(Array(text.utf8), of: .events)

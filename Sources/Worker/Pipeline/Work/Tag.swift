@@ -41,8 +41,8 @@ struct Tag: Equatable {
         // Records at the broker; `parkedRecipient` and `parkedEvent` for parked work.
         case record, delivery, deadLetter, owedClaim, updateRecord, stateResult, parkedRecipient, parkedEvent, feedback,
             chunk
-        // FanOut: whether an earlier event of the conversation is parked.
-        case parkedBefore
+        // FanOut: whether an earlier event of the conversation is parked; whether an earlier try read the recipients.
+        case parkedBefore, tries
         // Pipeline: how many keys Redis has, and when an operator said that its loss is accepted, and the time.
         case keyCount, lossAccepted, time
         // Pipeline: a server's heartbeat, its count alone, and the end of a replay; the slot is the server's number.
@@ -92,7 +92,7 @@ extension Tag.Stage {
     var asker: Asker {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .lease: .lookup
-        case .members, .original, .groupSize, .tokenOwner, .parkedBefore: .fanOut
+        case .members, .original, .groupSize, .tokenOwner, .parkedBefore, .tries: .fanOut
         case .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook: .claims
         case .acks, .note: .dispatcher
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity: .sender
@@ -113,7 +113,7 @@ extension Tag.Stage {
     var part: StageClock.Stage {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .lease: .lookup
-        case .members, .original, .groupSize, .tokenOwner, .parkedBefore: .read
+        case .members, .original, .groupSize, .tokenOwner, .parkedBefore, .tries: .read
         case .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity, .push: .send
         case .writeMark, .heldBack, .writeMarks, .record, .delivery: .record
@@ -132,7 +132,7 @@ extension Tag.Stage {
     var isOfUsers: Bool {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .original, .tokenOwner,
-            .parkedBefore,
+            .parkedBefore, .tries,
             .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks, .checkClaim,
             .checkOwner, .checkAcks, .checkActivity, .burst, .updateUser, .updateDevices, .updateBase, .updateSize,
             .updateOwner,
@@ -157,7 +157,7 @@ extension Tag.Stage {
             .checkClaim, .burst, .due, .digest, .updateUser, .updateDevices, .time, .beat,
             .beginCounting, .count:
             kind == .array
-        case .group, .activity, .mark, .lease, .original, .parkedBefore, .tokenOwner, .owner, .claimAcks, .acks,
+        case .group, .activity, .mark, .lease, .original, .parkedBefore, .tries, .tokenOwner, .owner, .claimAcks, .acks,
             .checkOwner, .checkAcks, .checkActivity, .updateBase, .updateOwner, .newestBase, .lossAccepted, .beatLook:
             kind == .string || kind == .null
         case .groupSize, .updateSize, .newestSize, .heldBack, .writeMarks: kind == .integer

@@ -74,6 +74,8 @@ final class EventJob {
     var isHandedBack = false
     /// Its group's size was requested.
     var isSized = false
+    /// An earlier try of it may have finished some of its recipients.
+    var wasTried = false
     /// Some recipient was started, or is in a chunk.
     var hasRecipients = false
     /// What its record with an empty uid says.
@@ -192,6 +194,8 @@ final class EventJob {
         case readingSize
         /// Reading whether an earlier event of the conversation is parked.
         case readingParked
+        /// It has expired: reading whether an earlier try read its recipients.
+        case readingTries
     }
 
     /// Deliveries for one gateway, sent as one record.

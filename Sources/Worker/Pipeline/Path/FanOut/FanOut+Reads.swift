@@ -13,6 +13,7 @@ extension FanOut {
         case .tokenOwner: didReadOwner(tag, reply)
         case .groupSize: didReadSize(tag.ref, count: reply.int64)
         case .original: didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
+        case .tries: didReadTries(tag, isThere: !reply.isNull)
         default: didReadParked(tag.ref, StateStore.parkedNote(reply))
         }
     }
@@ -23,6 +24,7 @@ extension FanOut {
         case .tokenOwner: didFailOwner(tag, fault)
         case .groupSize: didFailSize(tag.ref, fault)
         case .original: didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
+        case .tries: didFailTries(tag, isAbsent: shard.countsAsBroken(fault))
         default: didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
         }
     }
@@ -30,6 +32,8 @@ extension FanOut {
     // MARK: Pages
 
     func readPage(of event: EventJob) {
+        // Again after a fault: the note may be lost with the connection.
+        if event.audience.isUnread { noteTry(of: event) }
         if let tokens = event.audience.tokenPage { return readOwners(of: event, tokens) }
         event.fanOutPhase = .readingPage
         let count = event.plan == nil ? shard.limits.memberPage : ChunkPlan.membersMax
@@ -110,6 +114,7 @@ extension FanOut {
         switch event.fanOutPhase {
         case .readingPage, .readingOwners: readPage(of: event)
         case .readingSize: readSize(of: event)
+        case .readingTries: readTries(of: event)
         case .ready, .readingOriginal, .readingParked: shard.late()
         }
     }
@@ -117,6 +122,56 @@ extension FanOut {
     func retryLater(_ item: DueItem, _ event: EventJob) {
         event.failures += 1
         shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: Int(event.failures)))
+    }
+
+    // MARK: Earlier tries
+
+    /// The event has expired before its recipients were read here. If an earlier try read them, each has an outcome of its own, and
+    /// those that it finished count by their marks. Otherwise the event has one record for nobody, as it has if an earlier try
+    /// began that record.
+    func readTries(of event: EventJob) { ask(.note, event) }
+
+    private enum TryQuestion: Int {
+        /// Did a try begin to read the recipients?
+        case note
+        /// Did one begin the record for nobody?
+        case nobody
+    }
+
+    private func ask(_ question: TryQuestion, _ event: EventJob) {
+        event.fanOutPhase = .readingTries
+        let tag = event.tag(.tries, question.rawValue)
+        do throws(RedisFault) {
+            switch question {
+            case .note:
+                try shard.store.readGroupMarks(app: event.app.id, uid: "", id: event.subject.id, tag: tag)
+            case .nobody:
+                try shard.store.readMark(
+                    app: event.app.id, uid: "", kind: event.subject.kind, id: event.subject.id, tag: tag)
+            }
+        } catch {
+            retryLater(.retryMembers(event.ref), event)
+        }
+    }
+
+    private func didReadTries(_ tag: Tag, isThere: Bool) {
+        guard let event = work.event(tag.ref), event.fanOutPhase == .readingTries, !event.isHandedBack else {
+            return shard.late()
+        }
+        event.failures = 0
+        if tag.index == TryQuestion.note.rawValue, isThere { return ask(.nobody, event) }
+        event.fanOutPhase = .ready
+        if tag.index == TryQuestion.nobody.rawValue, !isThere {
+            event.wasTried = true
+        } else {
+            startForNobody(event, .expired)
+        }
+    }
+
+    private func didFailTries(_ tag: Tag, isAbsent: Bool) {
+        if isAbsent { return didReadTries(tag, isThere: false) }
+        guard let event = work.event(tag.ref), event.fanOutPhase == .readingTries else { return shard.late() }
+        retryLater(.retryMembers(tag.ref), event)
     }
 
     // MARK: Parked conversations

@@ -84,7 +84,8 @@ final class FanOut {
             event.isExpanding = true
             event.app.inHand.expanding += 1
         }
-        beginGroupMarks(event)
+        if event.isRevoke { noteRevoked(event) }
+        if !event.audience.isUnread, event.mayUseGroupMarks, shard.batchesAcrossUsers { noteTry(of: event) }
         if event.isRevoke {
             readOriginal(of: event)
         } else if let collapseID = event.content?.givenCollapseID {
@@ -106,21 +107,25 @@ final class FanOut {
             chunks.append(event)
             undecidedChunks.append(event.ref)
         }
+        if event.fanOutPhase == .ready, event.isForNobody(nowMs: shard.nowMs) { readTries(of: event) }
+    }
+
+    private func noteRevoked(_ event: EventJob) {
+        guard event.hasManyRecipients, let target = event.subject.revoke?.targetMsgID else { return }
+        try? shard.store.noteRevoked(
+            app: event.app.id, target: target, seconds: shard.marksSeconds(event.subject), tag: Tag.noteBits)
     }
 
     /// Notes which try of the event is the first before any member is read.
-    private func beginGroupMarks(_ event: EventJob) {
-        let app = event.app.id
-        let seconds = shard.marksSeconds(event.subject)
-        if event.isRevoke, event.hasManyRecipients, let target = event.subject.revoke?.targetMsgID {
-            try? shard.store.noteRevoked(app: app, target: target, seconds: seconds, tag: Tag.noteBits)
-        }
-        if !shard.batchesAcrossUsers || !event.mayUseGroupMarks { return }
-        let note = Int64.random(in: 1...StateKeys.numberMax, using: &shard.random)
+    func noteTry(of event: EventJob) {
+        let note = event.groupMarkNote ?? Int64.random(in: 1...StateKeys.numberMax, using: &shard.random)
         do throws(RedisFault) {
             try shard.store.beginGroupMarks(
-                app: app, event.subject, note: note, seconds: seconds, tag: Tag.noteBits)
-            if shard.limits.usesGroupMarks { event.groupMarkNote = note }
+                app: event.app.id, event.subject, note: note, seconds: shard.marksSeconds(event.subject),
+                tag: Tag.noteBits)
+            if shard.limits.usesGroupMarks, shard.batchesAcrossUsers, event.mayUseGroupMarks {
+                event.groupMarkNote = note
+            }
         } catch {
             // Other tries are unknown: each member has its own mark.
         }
@@ -172,9 +177,11 @@ final class FanOut {
     private func startPage(of event: EventJob, _ room: inout Room) -> Bool {
         guard event.fanOutPhase == .ready else { return false }
         if event.plan != nil { return plan(event) }
-        if event.isForNobody(nowMs: shard.nowMs) {
-            startForNobody(event, .expired)
-        } else if event.audience.hasLevels, !event.audience.isPageDone,
+        if !event.wasTried, event.isForNobody(nowMs: shard.nowMs) {
+            readTries(of: event)
+            return false
+        }
+        if event.audience.hasLevels, !event.audience.isPageDone,
             !room.isAPNsFree || event.app.inHand.blockedNanos != nil
         {
             return false
