@@ -74,7 +74,8 @@ extension Dispatcher {
             leaveToConnection(job, index, reason)
         case .check(.acknowledged):
             endAcknowledged(job, index)
-        case .check(.endedElsewhere):
+        case .check(.endedElsewhere(let earlier)):
+            if let earlier { recorder.countEarlier(earlier, of: job) }
             end(job, index, .suppressed, Reason.ok.rawValue, isRecorded: false)
             job.machine.leaveUnmarked()
         case .check(.decideAgain):

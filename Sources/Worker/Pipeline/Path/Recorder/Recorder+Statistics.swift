@@ -40,6 +40,12 @@ extension Recorder {
         job.counts.forEach { event.counted.tally.add(numbered($0, of: event.app)) }
     }
 
+    /// A device of the recipient ended elsewhere, with this outcome (`RecipientJob.outcome`).
+    func countEarlier(_ outcome: CountedOutcome, of job: RecipientJob) {
+        if job.event.counted.subject == nil { return }
+        job.event.counted.tally.add(numbered(outcome, of: job.event.app))
+    }
+
     /// With the credential set's number in place of its short name.
     private func numbered(_ outcome: CountedOutcome, of app: AppContext) -> CountedOutcome {
         let credential = app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
@@ -85,6 +91,14 @@ extension RecipientJob {
     func takeEarlier(_ mark: MarkCounts?) {
         if !devices.isEmpty { return }
         counts = mark.flatMap { event.counts($0) ? RecipientCounts($0) : nil } ?? RecipientCounts()
+    }
+
+    /// What the mark of another worker says of the device, if that worker had the same record; with the short name of the credential
+    /// in place of its number.
+    func outcome(ofDevice index: Int, in mark: MarkCounts?) -> CountedOutcome? {
+        guard let mark, event.counts(mark) else { return nil }
+        let device = MarkCounts.short(devices[index].route.device)
+        return mark.outcomes.first { $0.device == device }.map { mark.counted($0).with(credential: $0.credential) }
     }
 }
 

@@ -8,16 +8,24 @@ struct SendCheck {
     /// The push in the APNs client; nil if it is not there yet.
     var ticket: PushTicket?
     var awaiting: Int8
-    /// The number in the client's push. If it has not changed, the push goes unchanged.
-    var madeBadge: Int64?
+    var subject: Subject
     var hasFailed = false
     /// The claim was refused: its facts are read without a write.
     var isPeek = false
-    /// Another worker, or another delivery, has finished it.
-    var isEnded = false
     var isAcknowledged = false
     var isRebound = false
     var facts = SendFacts()
+
+    /// What is checked: of a push with a number, whether that has changed.
+    enum Subject: Equatable {
+        case push
+        case numberedPush(Int64)
+        /// Another worker, or another delivery, has finished it; the second with this outcome of the device, which counts.
+        case ended
+        case counted(CountedOutcome)
+
+        init(badge: Int64?) { self = badge.map { .numberedPush($0) } ?? .push }
+    }
 
     /// The meaning of the answers for the push.
     enum Verdict: Equatable {
@@ -28,15 +36,19 @@ struct SendCheck {
         case stop(Reason)
         /// The device has acknowledged a delivery: it needs no push.
         case acknowledged
-        /// The partition's next owner has finished it: it ends without a record.
-        case endedElsewhere
+        /// Another owner of the partition has finished it: it ends without a record, and counts as that one says.
+        case endedElsewhere(CountedOutcome?)
         /// The same user re-bound the token: the decision is made again.
         case decideAgain
     }
 
     func verdict(expireAtMs: Int64, nowMs: Int64) -> Verdict {
         if hasFailed { return .askAgain }
-        if isEnded { return .endedElsewhere }
+        switch subject {
+        case .ended: return .endedElsewhere(nil)
+        case .counted(let outcome): return .endedElsewhere(outcome)
+        case .push, .numberedPush: break
+        }
         if isAcknowledged { return .acknowledged }
         if let reason = facts.reason(expireAtMs: expireAtMs, now: nowMs) { return .stop(reason) }
         return isRebound ? .decideAgain : .send

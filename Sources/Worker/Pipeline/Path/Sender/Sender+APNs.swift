@@ -26,7 +26,8 @@ extension Sender: APNsClientDelegate {
         guard queues.isShared, job.devices[index].phase == .backingOff else { return true }
         guard queues.enter(job.devices[index].queueKey, .recipient(job.deviceRef(index))) else {
             let badge = job.devices[index].push?.badge
-            job.devices[index].push?.check = SendCheck(ticket: ticket, awaiting: 0, madeBadge: badge)
+            job.devices[index].push?.check = SendCheck(
+                ticket: ticket, awaiting: 0, subject: SendCheck.Subject(badge: badge))
             return false
         }
         _ = job.devices[index].resume()
@@ -46,7 +47,7 @@ extension Sender: APNsClientDelegate {
         }
         if TestBreak.isOn(.noRecheck) { return client.confirm(ticket) }
         if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
-            return drop(job.deviceRef(Int(tag.index)), .check(.endedElsewhere))
+            return drop(job.deviceRef(Int(tag.index)), .check(.endedElsewhere(nil)))
         }
         if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
     }

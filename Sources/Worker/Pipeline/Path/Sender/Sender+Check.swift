@@ -18,11 +18,11 @@ extension Sender {
         }
         let asksAcks = !job.silentConnections.isEmpty
         // A failed check may have read a newer number already.
-        let made = job.devices[index].push
-        let madeBadge = if let failed = made?.check { failed.madeBadge } else { made?.badge }
+        let subject =
+            job.devices[index].push?.check?.subject ?? SendCheck.Subject(badge: job.devices[index].push?.badge)
         let activity = job.event.updatedActivityID
         job.devices[index].push?.check = SendCheck(
-            ticket: ticket, awaiting: 2 + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1), madeBadge: madeBadge)
+            ticket: ticket, awaiting: 2 + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1), subject: subject)
         let app = job.event.app.id
         if let activity {
             ask(job, index) { (store) throws(RedisFault) in
@@ -80,8 +80,10 @@ extension Sender {
             job.note(claim, isFirst: false)
             job.devices[index].push?.badge = job.badge(claim.badge, isLowered: claim.lowered)
             job.devices[index].push?.mayHaveReport = claim.hasReport
+            let mark = claim.state == .ended && reply.count > 3 ? PairMark.counts(reply[3]) : nil
+            let outcome = job.outcome(ofDevice: index, in: mark)
             answered(job, index) { check in
-                check.isEnded = claim.state == .ended
+                if claim.state == .ended { check.subject = outcome.map { .counted($0) } ?? .ended }
                 check.facts.isRead = claim.isRead
                 check.facts.isRevoked = claim.isRevoked
             }
@@ -155,7 +157,9 @@ extension Sender {
         guard let token = job.devices[index].push?.token, let client = job.event.app.client(for: token) else {
             return stop(job, index, ticket, .check(.stop(.noToken)))
         }
-        if job.devices[index].push?.badge == check.madeBadge { return client.apns.confirm(ticket) }
+        if SendCheck.Subject(badge: job.devices[index].push?.badge) == check.subject {
+            return client.apns.confirm(ticket)
+        }
         guard let push = push(for: job, index, token) else {
             return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
         }
