@@ -16,6 +16,12 @@ extension KafkaConsumer {
         if !isAssignmentLost { commit(assignment.sorted()) }
     }
 
+    /// The owner has progress that no commit carries, for example because the last one failed.
+    public var hasUncommitted: Bool {
+        guard !isAssignmentLost, let delegate else { return false }
+        return assignment.contains { delegate.kafka(self, progressOf: $0).map(commits.isNew) ?? false }
+    }
+
     /// A commit has no answer yet.
     public var isCommitting: Bool { !commits.isIdle(nowMs: client.steadyMs) }
 

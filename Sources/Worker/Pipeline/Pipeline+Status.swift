@@ -36,6 +36,9 @@ extension Pipeline {
     /// A commit has no answer yet.
     var isCommitting: Bool { intakes.contains { $0.consumer.isCommitting } }
 
+    /// A commit failed, and its offsets are to be sent again.
+    var hasUncommitted: Bool { intakes.contains(where: \.consumer.hasUncommitted) }
+
     func sample() {
         let metrics = shard.metrics
         metrics.pendingEvents.set(pendingCount)

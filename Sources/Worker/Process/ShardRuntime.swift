@@ -23,6 +23,8 @@ package final class ShardRuntime: PipelineOwner {
 
     private static let lookNanos: UInt64 = 20_000_000
     private static let commitNanos: UInt64 = 500_000_000
+    /// If drain time is left: a group that forms again refuses commits.
+    private static let commitMostNanos: UInt64 = 2_000_000_000
     private static let closeNanos: UInt64 = 5_000_000_000
     private static let flushNanos: UInt64 = 2_000_000_000
     /// When leaving must be over, monotonic.
@@ -172,9 +174,11 @@ package final class ShardRuntime: PipelineOwner {
         case .settling where isOver || (pipeline.pendingCount == 0 && !pipeline.hasUncounted):
             if pipeline.pendingCount > 0 { pipeline.logLeft() }
             ending = .committing
-            endingDeadline = loop.nowNanos &+ Self.commitNanos
+            let now = loop.nowNanos
+            endingDeadline = max(now &+ Self.commitNanos, min(endingDeadline, now &+ Self.commitMostNanos))
             pipeline.commitNow()
-        case .committing where isOver || !pipeline.isCommitting: return finish(pipeline.pendingCount == 0)
+        case .committing where isOver || hasCommitted: return finish(pipeline.pendingCount == 0)
+        case .committing where !pipeline.isCommitting: pipeline.commitNow()
         case .leaving where isOver:
             // Everything is settled and committed. Only the broker's confirmation is late.
             pipeline.shard.log.warning("the group did not confirm the leave in time")
@@ -187,6 +191,8 @@ package final class ShardRuntime: PipelineOwner {
         }
         endTimer?.arm(afterNanos: Self.lookNanos)
     }
+
+    private var hasCommitted: Bool { !pipeline.isCommitting && !pipeline.hasUncommitted }
 
     private func finish(_ isWell: Bool) {
         guard let done = whenDone else { return }
@@ -207,7 +213,7 @@ package final class ShardRuntime: PipelineOwner {
     func pipelineDidTick() { beat.mark() }
 
     func pipelineDidCommit() {
-        if ending == .committing, !pipeline.isCommitting { finish(pipeline.pendingCount == 0) }
+        if ending == .committing, hasCommitted { finish(pipeline.pendingCount == 0) }
     }
 
     func pipelineDidClose() {
