@@ -48,11 +48,12 @@ DEFECTS = [
         '        if isLeft, !mutant("no-hand-back") {\n            job.machine.leaveUnmarked()',
     ),
     Defect(
-        "revived",
-        "a decision goes on after its work was handed back",
+        "left-marked",
+        "a recipient whose queued push is left to the next owner is marked as finished",
         PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
-        "    func handBack(_ job: RecipientJob) {\n        job.candidate = nil\n",
-        '    func handBack(_ job: RecipientJob) {\n        if !mutant("revived") { job.candidate = nil }\n',
+        "job.isPushing(device.device) else { return shard.late() }\n        job.machine.leaveUnmarked()\n",
+        "job.isPushing(device.device) else { return shard.late() }\n"
+        '        if !mutant("left-marked") { job.machine.leaveUnmarked() }\n',
     ),
     Defect(
         "mark-early",
@@ -189,10 +190,10 @@ DEFECTS = [
     ),
     Defect(
         "sent-late",
-        "a push that APNs did not take is sent again after its life",
-        PIPELINE + "Path/Sender/Sender.swift",
-        "payload: payload, expiresAtMs: event.expiresAtMs, lane: event.lane",
-        'payload: payload, expiresAtMs: mutant("sent-late") ? .max : event.expiresAtMs, lane: event.lane',
+        "after its decision a push is sent though its life has ended",
+        PIPELINE + "Path/FanOut/EventJob.swift",
+        "var expiresAtMs: Int64 { subject.expireAtMs }",
+        'var expiresAtMs: Int64 { mutant("sent-late") ? .max : subject.expireAtMs }',
     ),
     Defect(
         "denied-alert",
