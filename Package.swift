@@ -139,10 +139,15 @@ let package = Package(
             swiftSettings: strict),
         tests("RedisModel", ["RedisModel", "Redis", "Worker", "EventLoop"]),
         // A model of a Kafka cluster in virtual time, for tests.
-        .target(name: "KafkaModel", dependencies: ["Kafka"], path: "Tests/KafkaModel", swiftSettings: strict),
+        .target(
+            name: "KafkaModel", dependencies: ["Kafka", "CostCounting"], path: "Tests/KafkaModel",
+            swiftSettings: strict),
+        // What of a simulation `make cost` counts.
+        .target(name: "CostCounting", path: "Tests/CostCounting", swiftSettings: strict),
         // A world of loops in virtual time: scheduler, clocks, network.
         .target(
-            name: "SimulatedSystem", dependencies: ["EventLoop"], path: "Tests/SimulatedSystem", swiftSettings: strict),
+            name: "SimulatedSystem", dependencies: ["EventLoop", "CostCounting"], path: "Tests/SimulatedSystem",
+            swiftSettings: strict),
         // Workers and servers of such a world.
         .target(
             name: "SimulatedFleet",
@@ -177,6 +182,13 @@ let package = Package(
             ]),
         .executableTarget(
             name: "simulation", dependencies: ["Simulation"], path: "Tests/SimulationCommand", swiftSettings: strict),
+        // The worlds of `make cost`.
+        .executableTarget(
+            name: "push-cost",
+            dependencies: [
+                "SimulatedFleet", "SimulatedSystem", "KafkaModel", "Kafka", "LocalServers", "Bench", "Worker",
+                "Simulator", "APNs", "APNsProtocol", "EventLoop", "Telemetry", "CostCounting",
+            ], path: "Tests/PushCost", swiftSettings: strict),
         tests("Simulation", ["Simulation", "Processes"]),
         tests("Digits", ["Digits"]),
         tests("CarillonClient", ["CarillonClient", "Worker", "PushCore"]),

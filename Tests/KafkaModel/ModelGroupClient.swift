@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CostCounting
 package import Kafka
 
 /// The model's group consumer, with librdkafka's behaviour as `KafkaConsumer` sees it. Where its owner releases it without
@@ -73,6 +74,10 @@ package final class ModelGroupClient: GroupClient {
     var waitingCount: Int { items.count - nextItem }
 
     package func poll(max: Int, for consumer: KafkaConsumer) -> Int {
+        Counting.outside { pollAll(max: max, for: consumer) }
+    }
+
+    private func pollAll(max: Int, for consumer: KafkaConsumer) -> Int {
         wake.drain()
         membership.notePoll()
         let receiver = consumer.delegate
@@ -80,7 +85,7 @@ package final class ModelGroupClient: GroupClient {
         while served < max, nextItem < items.count {
             let item = items[nextItem]
             nextItem += 1
-            if serve(item, to: consumer, for: receiver) { served += 1 }
+            if Counting.inside({ serve(item, to: consumer, for: receiver) }) { served += 1 }
         }
         if nextItem == items.count {
             items.removeAll(keepingCapacity: true)
@@ -173,7 +178,7 @@ package final class ModelGroupClient: GroupClient {
 
     package func commit(_ offsets: [GroupOffset]) -> KafkaError? {
         openCommits += 1
-        send(offsets, by: membership.identity, untilNanos: model.now() &+ 10_000_000_000)
+        Counting.outside { send(offsets, by: membership.identity, untilNanos: model.now() &+ 10_000_000_000) }
         return nil
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CostCounting
 package import Kafka
 import Telemetry
 
@@ -71,6 +72,15 @@ package final class ModelProducer: ProducerClient, @unchecked Sendable {
     package func produce(
         to topic: KafkaTopic, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, headers: [KafkaHeader],
         partition: Int32?, timestampMs: Int64?, opaque: UInt64
+    ) -> ProduceOutcome {
+        Counting.outside {
+            take(to: topic, key: key, value: value, headers: headers, partition: partition, timestampMs, opaque)
+        }
+    }
+
+    private func take(
+        to topic: KafkaTopic, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, headers: [KafkaHeader],
+        partition: Int32?, _ timestampMs: Int64?, _ opaque: UInt64
     ) -> ProduceOutcome {
         // -150: _FATAL.
         if fatalError != nil { return .refused(KafkaError(code: -150)) }
@@ -209,11 +219,15 @@ package final class ModelProducer: ProducerClient, @unchecked Sendable {
     package var pendingCount: Int { open }
 
     package func pollReports(max: Int, _ visit: (DeliveryReport) -> Void) -> Int {
+        Counting.outside { takeReports(max: max, visit) }
+    }
+
+    private func takeReports(max: Int, _ visit: (DeliveryReport) -> Void) -> Int {
         wake.drain()
         let taken = Array(reports.prefix(max))
         reports.removeFirst(taken.count)
         open -= taken.count
-        for report in taken { visit(report) }
+        for report in taken { Counting.inside { visit(report) } }
         if !reports.isEmpty { wake.signal() }
         return taken.count
     }

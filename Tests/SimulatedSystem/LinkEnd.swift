@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CostCounting
 import EventLoop
 
 /// A link's end of a connection.
@@ -40,9 +41,13 @@ final class LinkEnd: VirtualStream {
         if link.isReading, connection.isReadable(at: side) { link.comeUpToRead() }
     }
 
-    func read(into room: UnsafeMutableRawBufferPointer) -> VirtualStep { connection.read(at: side, into: room) }
+    func read(into room: UnsafeMutableRawBufferPointer) -> VirtualStep {
+        Counting.outside { connection.read(at: side, into: room) }
+    }
 
-    func write(_ bytes: UnsafeRawBufferPointer) -> VirtualStep {
+    func write(_ bytes: UnsafeRawBufferPointer) -> VirtualStep { Counting.outside { take(bytes) } }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) -> VirtualStep {
         guard seat?.process.takeEffect() ?? true else { return .bytes(bytes.count) }
         if let fault = connection.isBroken(from: side) { return .ended(fault) }
         let count = connection.write(bytes, from: side)

@@ -110,8 +110,9 @@ final class LoopSeat {
         isTurnDue = false
         guard !process.isDead else { return }
         guard process.pausedUntilNanos <= system.nowNanos else { return wake() }
-        run { [self] in
-            for one in takeReady() { one() }
+        let ready = takeReady()
+        run {
+            for one in ready { one() }
         }
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CostCounting
 package import EventLoop
 
 /// A world of processes and a network in virtual time, on one thread. The seed decides every order that is left open.
@@ -141,13 +142,13 @@ package final class SimulatedSystem: VirtualSystem {
     package func nowNanos(of loop: Loop) -> UInt64 { seat(of: loop)?.process.nowNanos ?? nowNanos }
     package func wallMs(of loop: Loop) -> Int64 { seat(of: loop)?.process.wallMs ?? wallMs }
     package func makeSeed(of loop: Loop) -> UInt64 { random.next() }
-    package func wake(_ loop: Loop) { seat(of: loop)?.wake() }
+    package func wake(_ loop: Loop) { Counting.outside { seat(of: loop)?.wake() } }
 
     package func schedule(_ timer: LoopTimer, of loop: Loop, atNanos: UInt64) {
-        seat(of: loop)?.schedule(timer, atNanos: atNanos)
+        Counting.outside { seat(of: loop)?.schedule(timer, atNanos: atNanos) }
     }
 
-    package func forget(_ timer: LoopTimer, of loop: Loop) { seat(of: loop)?.forget(timer) }
+    package func forget(_ timer: LoopTimer, of loop: Loop) { Counting.outside { seat(of: loop)?.forget(timer) } }
 
     package func watch(_ watcher: FDWatcher, of loop: Loop, fd: Int32) {
         guard let seat = seat(of: loop) else { return }

@@ -5,7 +5,7 @@ import EventLoop
 /// long.
 ///
 /// The same number always gives the same user, token and text.
-struct BenchTraffic: Sendable {
+package struct BenchTraffic: Sendable {
     let users: Int
     let app: String
     let topic: String
@@ -18,7 +18,7 @@ struct BenchTraffic: Sendable {
     private static let nicks = ["小明", "Alice", "李雷", "Björn", "韩梅梅", "😀 Bob", "김철수"]
 
     /// - Parameter users: at least 2.
-    init(users: Int, app: String, topic: String) {
+    package init(users: Int, app: String, topic: String) {
         self.users = max(2, users)
         self.app = app
         self.topic = topic
@@ -27,7 +27,7 @@ struct BenchTraffic: Sendable {
     func uid(_ user: Int) -> String { "u\(user % users)" }
 
     /// The token of a user's device: 64 evenly distributed hex digits.
-    func token(_ user: Int) -> String {
+    package func token(_ user: Int) -> String {
         var random = SmallRandom(seed: UInt64(user % users) &+ 0x5EED)
         var text: [UInt8] = []
         let digits = Array("0123456789abcdef".utf8)
@@ -42,7 +42,7 @@ struct BenchTraffic: Sendable {
     }
 
     /// A `bind` of a user's device.
-    func bind(_ user: Int, atMs: Int64) -> (key: String, value: String) {
+    package func bind(_ user: Int, atMs: Int64) -> (key: String, value: String) {
         let uid = uid(user)
         let lang = ["zh-Hans", "en", "zh-Hant", "de"][user % 4]
         let value = """
@@ -56,7 +56,7 @@ struct BenchTraffic: Sendable {
     /// Message `number` of a series. Every series has its own ids.
     ///
     /// - Parameter receivers: the users who receive messages in turn; nil for all.
-    func message(
+    package func message(
         _ number: Int, series: String, atMs: Int64, receivers: Range<Int>? = nil
     ) -> (key: String, value: String) {
         let to = receivers.map { $0.lowerBound + number % max(1, $0.count) } ?? (number % users)
@@ -76,7 +76,7 @@ struct BenchTraffic: Sendable {
     /// is not a member.
     ///
     /// - Parameter expireAtMs: nil for a day later, which is the worker's default.
-    func groupMessage(
+    package func groupMessage(
         _ number: Int, group: Int, series: String, atMs: Int64, expireAtMs: Int64? = nil
     ) -> (key: String, value: String) {
         let conversation = "g-\(number % groups(of: group))"
@@ -92,10 +92,10 @@ struct BenchTraffic: Sendable {
     }
 
     /// The number of groups that the users fill; each user is in one.
-    func groups(of size: Int) -> Int { max(1, users / size) }
+    package func groups(of size: Int) -> Int { max(1, users / size) }
 
     /// The Redis commands that create the groups, a few hundred members each, all with one mute level.
-    func groupCommands(size: Int, level: Int) -> [String] {
+    package func groupCommands(size: Int, level: Int) -> [String] {
         (0..<groups(of: size)).flatMap { group in
             stride(from: 0, to: size, by: 200).map { first in
                 let members = (first..<min(size, first + 200)).map { "\(uid(group * size + $0)) \(level)" }
@@ -105,7 +105,7 @@ struct BenchTraffic: Sendable {
     }
 
     /// A payload as the worker renders it, for comparison clients.
-    static let samplePayload = """
+    package static let samplePayload = """
         {"aps":{"alert":{"body":"Alice: \(texts[1])"},"badge":3,"mutable-content":1,"sound":"default",\
         "thread-id":"p2p-u10001-u20002"},"jump":"chat","room":17,"sessionid":"u10001","sessiontype":"p2p",\
         "pid":"5f0c1e9a-8f65-4c3e-9d3e-2f8a6b1c7d10"}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import APNs
+import APNsProtocol
+import Bench
+import CostCounting
+import EventLoop
+import SimulatedFleet
+import SimulatedSystem
+import Telemetry
+
+/// A world in virtual time with the APNs client alone. It sends the next push whenever one ends.
+final class ClientWorld: APNsClientDelegate {
+    private let system = SimulatedSystem(seed: 1)
+    private let apns: APNsSeat
+    private let process: SimulatedProcess
+    private let loop: Loop
+    private var client: APNsClient?
+    private let tokens: [DeviceToken]
+    private let headers: PushHeaders
+    private let payload = Array(BenchTraffic.samplePayload.utf8)
+    private let pushes: Int
+    private var sent = 0
+    private var accepted = 0
+    private var isCounting = false
+    private(set) var turns = 0
+
+    private static let topic = "com.example.im"
+    private static let host = "127.0.1.1"
+    private static let inFlightMax = 27
+
+    init(_ shape: CostShape, folder: String) throws {
+        pushes = shape.events
+        let signing = try SimulatedKey(folder: folder)
+        let traffic = BenchTraffic(users: shape.users, app: "im", topic: Self.topic)
+        tokens = (0..<shape.users).compactMap { DeviceToken(traffic.token($0)) }
+        headers = try PushHeaders(
+            topic: Self.topic, pushType: .alert, expirationSeconds: system.wallMs / 1000 + 86_400,
+            collapseID: Array("3b0c44298fc1c149afbf4c8996fb9242".utf8))
+        system.network.path(from: Self.host, to: APNsSeat.address).shortReadsPerMille = 0
+        apns = try APNsSeat(system, topics: [Self.topic], key: signing.key)
+        process = system.makeProcess("client", host: Self.host)
+        loop = try process.makeLoop("client")
+        process.aroundTurn = { [unowned self] turn in
+            guard isCounting else { return turn() }
+            turns += 1
+            Counting.turn(turn)
+        }
+        let endpoint = try APNsEndpoint(url: APNsSeat.endpoint, caFile: signing.authorityPath)
+        var made: Result<APNsClient, any Error>?
+        process.run(on: loop) {
+            made = Result {
+                try APNsClient(
+                    loop: loop, endpoint: endpoint,
+                    credential: try .token(
+                        keyFile: signing.path, keyID: SimulatedKey.keyID, teamID: SimulatedKey.teamID),
+                    limits: APNsLimits(), metrics: APNsMetrics(registry: MetricsRegistry(), app: "im"),
+                    log: Log(level: .error), delegate: self)
+            }
+        }
+        client = try made?.get()
+    }
+
+    /// - Returns: the pushes that were counted.
+    func run() throws -> Int {
+        // The connection exists, and each token was seen, before counting begins.
+        for round in [false, true] {
+            isCounting = round
+            (sent, accepted) = (0, 0)
+            process.run(on: loop) { while sent < Self.inFlightMax { sendNext() } }
+            guard system.run(nanos: 60_000_000_000, until: { accepted == pushes }) else {
+                throw SimulationFault("\(accepted) pushes of \(pushes)")
+            }
+        }
+        return pushes
+    }
+
+    private func sendNext() {
+        guard let client, sent < pushes else { return }
+        let number = UInt64(sent)
+        sent += 1
+        let push = Push(
+            tag: number, token: tokens[Int(number) % tokens.count], headers: headers,
+            id: PushID(high: 0x5F0C_1E9A_8F65_4C3E, low: 0x9D3E_0000_0000_0000 &+ number &* 0x9E37_79B9_7F4A),
+            payload: payload)
+        _ = client.send(push)
+    }
+
+    func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int) {
+        if case .accepted = outcome { accepted += 1 }
+        sendNext()
+    }
+
+    func end() {
+        process.die()
+        client = nil
+        apns.end()
+        system.end()
+    }
+}
