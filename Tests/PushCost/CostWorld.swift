@@ -35,7 +35,6 @@ final class CostWorld {
     init(_ shape: CostShape, folder: String) throws {
         self.shape = shape
         var settings = LocalCluster.Settings()
-        settings.redisLines = shape.group == nil ? "" : "  group_marks: together\n"
         traffic = BenchTraffic(users: shape.users, app: settings.app, topic: settings.topic)
         let (signing, system) = (try SimulatedKey(folder: folder), system)
         // Turns as long as those of a busy worker, and reads of all that has arrived.

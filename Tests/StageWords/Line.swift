@@ -66,15 +66,16 @@ extension Line {
 
     /// A revoke of `target`.
     package static func revoke(
-        _ id: String, of target: String, to: String, conv: String? = nil, badge: String = "decrease",
-        push: String = #""content":"recalled""#, sentMs: Int64? = nil, _ more: String = ""
+        _ id: String, of target: String, to: String?, conv: String? = nil, type: String = "p2p",
+        badge: String = "decrease", push: String = #""content":"recalled""#, sentMs: Int64? = nil, _ more: String = ""
     ) -> Line {
-        let conversation = conv ?? "c-\(to)"
+        let conversation = conv ?? "c-\(to ?? id)"
+        let receiver = to.map { ",\"to\":{\"uids\":[\"\($0)\"]}" } ?? ""
         return Self.event(
             "revoke", id, conv: conversation, sentMs: sentMs,
             """
-            ,"msg_id":"\(id)","conv":{"id":"\(conversation)","type":"p2p"},"from":{"uid":"sender","nick":"Nick"},\
-            "to":{"uids":["\(to)"]},"push":{\(push)},"revoke":{"target_msg_id":"\(target)","badge":"\(badge)"}\(more)
+            ,"msg_id":"\(id)","conv":{"id":"\(conversation)","type":"\(type)"},"from":{"uid":"sender","nick":"Nick"}\
+            \(receiver),"push":{\(push)},"revoke":{"target_msg_id":"\(target)","badge":"\(badge)"}\(more)
             """)
     }
 

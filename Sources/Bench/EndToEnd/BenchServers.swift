@@ -50,8 +50,6 @@ struct BenchServers: Sendable {
         own.usesRedisCluster = settings.usesCluster && program == nil
         own.redisClusterHasReplicas = false
         own.appLines = "    limits:\n      in_flight: \(settings.inFlight)\n"
-        // Not on a cluster, so both sides leave it out there.
-        if settings.group != nil, !settings.usesCluster { own.redisLines = "  group_marks: together\n" }
         own.lines = "results: \(settings.results)\n"
         cluster = try await LocalCluster(own)
         traffic = BenchTraffic(users: settings.users, app: own.app, topic: Self.topic)

@@ -94,6 +94,7 @@ struct ConfigurationReader {
         drain(section, &configuration)
         waivers(section, &configuration)
         configuration.secretFiles = secrets.files
+        configuration.warnings = problems.warnings
         return configuration
     }
 

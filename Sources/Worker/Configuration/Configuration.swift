@@ -29,6 +29,8 @@ public struct Configuration: Sendable {
     public var waivers: Set<WeakLink.Waiver> = []
     /// Files that only the worker's user should read, in the order of the text.
     public var secretFiles: [SecretFile] = []
+    /// What is not as the operator may think, and does not prevent a start.
+    public var warnings: [Problem] = []
     /// Threads, each with an event loop, group membership and connections of its own; 0 for one per core.
     public var shards = 0
     public var logLevel = Log.Level.info
@@ -89,7 +91,6 @@ public struct Configuration: Sendable {
         public var topology: RedisTopology
         /// Wait for a reply. Then the link is closed, because replies could no longer be matched.
         public var timeoutMs = 2_000
-        public var groupMarks = GroupMarks.each
 
         public init(topology: RedisTopology) {
             self.topology = topology
@@ -107,14 +108,6 @@ public struct Configuration: Sendable {
 
         /// Its servers as text without login.
         public var place: String { topology.endpoints.map(\.description).joined(separator: ", ") }
-    }
-
-    /// Where the marks of a group's finished members are stored.
-    public enum GroupMarks: String, Sendable, CaseIterable {
-        /// In a key per member.
-        case each
-        /// For all members in one key of the message. Not on a cluster, where each member keeps its own.
-        case together
     }
 
     /// The outcomes that go to `push.results`.

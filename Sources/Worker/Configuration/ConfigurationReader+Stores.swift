@@ -109,7 +109,7 @@ extension ConfigurationReader {
         ["password", "secret", "ssl.key.pem", "sasl.oauthbearer.config"].contains { key.contains($0) }
     }
 
-    private static let redisKeys = ["url", "user", "password_file", "sentinel", "timeout_ms", "group_marks"]
+    private static let redisKeys = ["url", "user", "password_file", "sentinel", "timeout_ms"]
 
     /// The parts that URLs omit, so that they need no secret.
     private struct Login {
@@ -134,8 +134,6 @@ extension ConfigurationReader {
         }
         var redis = Configuration.RedisSection(topology: topology(section, login) ?? nowhere.topology)
         if let timeout = section.int("timeout_ms", in: 10...60_000) { redis.timeoutMs = timeout }
-        let words = Configuration.GroupMarks.allCases.map(\.rawValue)
-        if let marks = section.word("group_marks", words, Configuration.GroupMarks.self) { redis.groupMarks = marks }
         return redis
     }
 

@@ -50,6 +50,9 @@ public struct EffectiveConfiguration: Sendable {
         let fallback = try Self.tree(Self.defaults)
         let app = try Self.tree(Self.appDefaults)
         var root = Self.complete(root, with: fallback)
+        for (section, keys) in Section.removed {
+            root = Self.changing(root, at: [section]) { Self.without(keys.keys, $0) }
+        }
         root = Self.changing(root, at: ["apps"]) { apps in
             guard case .sequence(let items) = apps.value else { return apps }
             return YAMLNode(.sequence(items.map { Self.complete($0, with: app) }), mark: apps.mark)
@@ -79,7 +82,7 @@ public struct EffectiveConfiguration: Sendable {
             state_results: push.state-results
           options: {}
           secret_files: {}
-        redis: { timeout_ms: 2000, group_marks: each }
+        redis: { timeout_ms: 2000 }
         results: all
         state_results: false
         token_loss: stop
@@ -151,6 +154,11 @@ public struct EffectiveConfiguration: Sendable {
         }
         entries[index].value = changing(entries[index].value, at: Array(path.dropFirst()), change)
         return YAMLNode(.mapping(entries), mark: node.mark)
+    }
+
+    private static func without(_ keys: some Collection<String>, _ node: YAMLNode) -> YAMLNode {
+        guard case .mapping(let entries) = node.value else { return node }
+        return YAMLNode(.mapping(entries.filter { !keys.contains($0.key) }), mark: node.mark)
     }
 
     private static func withoutSecrets(_ options: YAMLNode) -> YAMLNode {

@@ -35,9 +35,15 @@ public struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
 /// Collects problems; for one load and one thread.
 final class ProblemList {
     private(set) var problems: [Problem] = []
+    /// What does not prevent a start, such as keys that have no effect any more.
+    private(set) var warnings: [Problem] = []
 
     func add(_ mark: YAMLNode.Mark, _ text: String) {
         problems.append(Problem(mark, text))
+    }
+
+    func warn(_ mark: YAMLNode.Mark, _ text: String) {
+        warnings.append(Problem(mark, text))
     }
 
     func add(_ problem: Problem) {

@@ -11,6 +11,11 @@ struct Section {
     let problems: ProblemList
     private let entries: [String: YAMLNode.Entry]
 
+    /// By path: keys of earlier versions, and the reason why they have no effect. A file with them is still usable.
+    static let removed = [
+        "redis": ["group_marks": "one key has the marks of a group's members, except on a cluster"]
+    ]
+
     /// - Parameters:
     /// - path: for example `kafka.topics`; empty for the whole file.
     /// - keys: all allowed keys; nil for any.
@@ -22,6 +27,10 @@ struct Section {
         if case .mapping(let list) = node.value {
             for entry in list {
                 if let keys, !keys.contains(entry.key) {
+                    if let reason = Self.removed[path]?[entry.key] {
+                        problems.warn(entry.keyMark, "\(path).\(entry.key) has no effect any more: \(reason)")
+                        continue
+                    }
                     problems.add(entry.keyMark, Self.unknown(entry.key, keys))
                 } else {
                     entries[entry.key] = entry

@@ -74,7 +74,7 @@ public actor Explainer {
             job = EventJob(activity, of: event, app: app.context, raw: bytes, origin: nil)
         }
         if let target = job.subject.revoke?.targetMsgID {
-            job.originalCollapseID = try await store.collapseID(app: event.app, msgID: target)
+            job.original = try await store.original(app: event.app, msgID: target)
         }
         return try await explain(EventContext(event: event, job: job, app: app, now: now, first: first))
     }

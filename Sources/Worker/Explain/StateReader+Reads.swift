@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Payload
 public import PushCore
 public import Redis
 
@@ -114,11 +115,16 @@ extension StateReader {
         return owners
     }
 
-    /// The collapse id that a message's sender chose; nil if it derives from the message's id, or if unknown.
-    func collapseID(app: String, msgID: String) async throws(RedisFault) -> String? {
-        try await ask(
+    /// What is known of a message that a revoke names, whoever its recipients are.
+    func original(app: String, msgID: String) async throws(RedisFault) -> CollapseID.Original {
+        let chosen = try await ask(
             { (store, tag) throws(RedisFault) in try store.collapseID(app: app, msgID: msgID, tag: tag) },
             { StateStore.keptCollapseID($0) })
+        if let chosen { return .known(chosen) }
+        let isMarked = try await ask(
+            { (store, tag) throws(RedisFault) in try store.countGroupMarks(app: app, id: msgID, tag: tag) },
+            { StateStore.hasGroupMarks($0) })
+        return isMarked ? .known(nil) : .unknown
     }
 
     func activityState(app: String, uid: String, activityID: String) async throws(RedisFault) -> ActivityState {

@@ -69,7 +69,6 @@ struct ShardParts {
         limits.directMax = configuration.planner.directMax
         limits.lanes = configuration.lanes
         limits.group = configuration.kafka.group
-        limits.usesGroupMarks = configuration.redis.groupMarks == .together
         limits.isShared = configuration.apps.count > 1
         limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
         return limits

@@ -88,7 +88,12 @@ extension WorkerProcess {
             log.warning(
                 "these keys take effect at the next start", ["keys": .string(Self.list(change.pending))])
         }
+        Self.report(configuration.warnings, to: log)
         log.level = configuration.logLevel
+    }
+
+    static func report(_ warnings: [Problem], to log: Log) {
+        for warning in warnings { log.warning("the configuration", ["warning": .string("\(warning)")]) }
     }
 
     private static func list(_ keys: [EffectiveConfiguration.Key]) -> String {

@@ -46,6 +46,7 @@ public actor WorkerProcess {
         reloads = ReloadMetrics(registry)
         kafkaSecrets = KafkaSecrets(configuration.kafka)
         if effective != nil { reloads.running(running.hash) }
+        Self.report(configuration.warnings, to: log)
         self.log = log
         self.registry = registry
         loop = try Loop(name: "operator")

@@ -12,7 +12,7 @@ import Redis
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | members that a read or revoke removed from the ledger, by time | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind); finished, with what happened (`TraceBytes`) | 24 h or until expiry; with a trace `trace.ttl_h` |
-/// | `c:e:{app:msg}` | hash | with `redis.group_marks: together`: uid → the mark of a finished member; under the empty name which try began first | as the marks |
+/// | `c:e:{app:msg}` | hash | of a group message, not on a cluster: uid → the mark of a finished member; under the empty name which try began first | as the marks |
 /// | `c:k:{app:uid}` | hash | message → when it was acknowledged, and by which devices | 10 min after the last one, ≤ 1024 |
 /// | `c:p:{app:uid}` | hash | push and device that reported it as opened → when | 7 d after the last one, ≤ 1024 |
 /// | `c:r:{app:uid}` | hash | push and device that reported it as arrived → when | 7 d after the last one, ≤ 1024 |

@@ -2,9 +2,9 @@
 import PushCore
 import Redis
 
-/// The marks of a group message's finished members in one key (`redis.group_marks: together`): a hash from each uid to
-/// the content of the member's own mark. The empty name, which no member has, contains which try of the event came
-/// first: that try need not read members' own marks.
+/// The marks of a group message's finished members in one key, except on a cluster: a hash from each uid to the content
+/// of the member's own mark. The empty name, which no member has, contains which try of the event came first: that try
+/// need not read members' own marks.
 extension StateStore {
     /// Notes that a try of the event has begun. The first note wins. Two replies with the same tag.
     func beginGroupMarks(app: String, _ subject: ClaimSubject, note: Int64, seconds: Int64, tag: UInt64)
@@ -58,6 +58,17 @@ extension StateStore {
             command.arg(uid)
         }
     }
+
+    /// How many fields the members' common key has: an integer for `hasGroupMarks`.
+    func countGroupMarks(app: String, id: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HLEN")
+            command.key("c:e", app, id)
+        }
+    }
+
+    /// - Returns: true if a member has a mark besides the note, which a revoke may have left.
+    static func hasGroupMarks(_ reply: borrowing RedisReply) -> Bool { reply.int64 ?? 0 > 1 }
 
     /// A member's part of `writeGroupMarks`.
     func memberMark(uid: String, trace: [UInt8]?, note: MarkNote? = nil) -> PreparedCommand {

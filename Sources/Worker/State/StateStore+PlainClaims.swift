@@ -17,7 +17,7 @@ extension StateStore {
 
     /// Reads the mark of an uncounted message again; the reply is that of `readMark`.
     ///
-    /// - Parameter inGroup: it is in the members' common key (`redis.group_marks`).
+    /// - Parameter inGroup: it is in the members' common key.
     func readMarkAgain(_ request: ClaimRequest, inGroup: Bool, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
         if inGroup { return try readGroupMarks(app: request.app, uid: request.uid, id: subject.id, tag: tag) }

@@ -63,6 +63,7 @@ struct CheckCommand: Command {
             loaded = configuration
             let apps = configuration.apps.map(\.policy.id).joined(separator: ", ")
             findings.append(Finding(.ok, "configuration", path, "apps: \(apps)"))
+            findings += configuration.warnings.map { Finding(.warn, problem: $0, subject: "configuration") }
             let problems = configuration.credentialProblems()
             isBadConfiguration = !problems.isEmpty
             findings += problems.map { Finding(problem: $0, subject: "credentials") }

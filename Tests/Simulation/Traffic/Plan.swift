@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import EventLoop
-public import Worker
 
 /// What the seed decides before anything runs: the sizes of the world and its settings.
 public struct Plan: Sendable {
@@ -19,7 +18,6 @@ public struct Plan: Sendable {
     public var faults: [FaultKind] = []
     public var faultCount = 0
     public var redis = Redis.single
-    public var groupMarks = Configuration.GroupMarks.each
     public var group = Group.eager
     public var shardsPerWorker = 1
 
@@ -100,7 +98,8 @@ public struct Plan: Sendable {
         self.faults = chosen
         faultCount = chosen.isEmpty ? 0 : Int(random.next(in: 1...4))
         redis = Self.drawRedis(for: chosen, &random)
-        groupMarks = Configuration.GroupMarks.allCases.randomElement(using: &random) ?? .each
+        // Seeds keep their worlds: a switch that is gone was drawn here.
+        _ = Bool.random(using: &random)
         group = Group.allCases.randomElement(using: &random) ?? .eager
         shardsPerWorker = random.next(in: 0...2) == 0 ? 2 : 1
     }
@@ -118,7 +117,7 @@ public struct Plan: Sendable {
         "seed \(seed): \(workers) workers, \(partitions) partitions, apps \(apps.map(\.text).joined(separator: "; ")), "
             + "\(usersPerApp) users each, up to \(devicesMax) devices, \(messages) messages in "
             + "\(trafficNanos / 1_000_000_000) s, with \(kinds.map(\.rawValue).sorted().joined(separator: " ")); "
-            + "\(shardsPerWorker) shards each, \(group.rawValue) group, Redis: \(redis), marks \(groupMarks.rawValue); "
+            + "\(shardsPerWorker) shards each, \(group.rawValue) group, Redis: \(redis); "
             + "\(faultCount) faults of: \(faults.map(\.rawValue).joined(separator: " "))"
     }
 }

@@ -47,7 +47,6 @@ public final class World {
         redis = RedisFleet(system, plan.redis, seed: plan.seed)
         var configuration = try settings.configuration(plan)
         configuration.redis.topology = try redis.topology()
-        configuration.redis.groupMarks = plan.groupMarks
         configuration.shards = plan.shardsPerWorker
         if plan.group == .cooperative {
             configuration.kafka.options["partition.assignment.strategy"] = "cooperative-sticky"

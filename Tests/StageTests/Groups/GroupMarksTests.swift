@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+import Simulator
 import Testing
 import VirtualStage
 import Worker
 
-/// Marks of a group's finished members in one key of the message (`redis.group_marks: together`).
+/// Marks of a group's finished members in one key of the message.
 @Suite struct GroupMarksTests {
     private static let users = (0..<40).map { "q\($0)" }
 
-    private static func settings(_ marks: String) -> LocalCluster.Settings {
+    private static var settings: LocalCluster.Settings {
         var settings = LocalCluster.Settings()
         settings.shards = 1
-        settings.redisLines = "  group_marks: \(marks)\n"
         return settings
     }
 
@@ -23,7 +23,7 @@ import Worker
     }
 
     @Test func finishedMembersLieInOneKeyAndARepeatPushesNobody() throws {
-        try Stage.with(Self.settings("together")) { stage in
+        try Stage.with(Self.settings) { stage in
             try stage.play(state: Self.users.map { .bind($0) })
             try stage.redis(
                 ["HSET g:{im:q} \(Self.users.map { "\($0) \($0 == "q7" ? 5 : 0)" }.joined(separator: " "))"])
@@ -43,11 +43,10 @@ import Worker
         }
     }
 
-    /// Half of the members were finished by a worker that marks each: whichever way is written, both are read. Also of those
-    /// whom their level denies, who are read by a shorter way.
-    @Test(arguments: ["each", "together"])
-    func bothFormsAreRead(marks: String) throws {
-        try Stage.with(Self.settings(marks)) { stage in
+    /// Half of the members were finished by a worker of 1.0, which marks each by itself: both forms are read. Also of those whom
+    /// their level denies, who are read by a shorter way.
+    @Test func bothFormsAreRead() throws {
+        try Stage.with(Self.settings) { stage in
             try stage.play(state: Self.users.map { .bind($0) })
             let muted: Set = ["q5", "q6", "q7"]
             try stage.redis(
@@ -68,7 +67,7 @@ import Worker
 
     /// Repeats that come while the first is in work wait for its end, and find its mark.
     @Test func repeatsInProgressPushNobodyTwice() throws {
-        try Stage.with(Self.settings("together")) { stage in
+        try Stage.with(Self.settings) { stage in
             try stage.play(state: Self.users.map { .bind($0) })
             try stage.redis(["HSET g:{im:q} \(Self.users.map { "\($0) 0" }.joined(separator: " "))"])
             let seen = try stage.play(
@@ -81,7 +80,7 @@ import Worker
 
     /// A revoke that came before its message, as after a crash of who worked on both.
     @Test func aRevokeBeforeItsMessageIsSeen() throws {
-        try Stage.with(Self.settings("together")) { stage in
+        try Stage.with(Self.settings) { stage in
             let users = Array(Self.users.prefix(5))
             try stage.play(state: users.map { .bind($0) })
             try stage.redis(["HSET g:{im:q} \(users.map { "\($0) 0" }.joined(separator: " "))"])
@@ -89,6 +88,22 @@ import Worker
             let seen = try stage.play(events: [.message("q-1", to: nil, conv: "q", type: "group")])
             let expected = users.map { $0 == "q1" ? "q1/phone suppressed revoked" : "\($0)/phone accepted ok 1" }
             #expect(seen.outcomes(of: "q-1") == expected.sorted())
+        }
+    }
+
+    /// No claim looks into the common key: an uncounted original is in none of the member's own keys.
+    @Test func aRevokeReplacesAnOriginalThatIsMarkedInTheCommonKey() throws {
+        try Stage.with(Self.settings) { stage in
+            let users = Array(Self.users.prefix(5))
+            try stage.play(state: users.map { .bind($0) })
+            try stage.redis(["HSET g:{im:q} \(users.map { "\($0) 0" }.joined(separator: " "))"])
+            let push = #""content":"x","collapse_id":"own""#
+            var seen = try stage.play(
+                events: [.message("q-1", to: nil, conv: "q", type: "group", push: #""content":"hello","badge":false"#)])
+            let original = try #require(seen.push(of: "q-1")?.headers["apns-collapse-id"])
+            #expect(try marks(stage).own == 0)
+            seen = try stage.play(events: [.revoke("q-2", of: "q-1", to: nil, conv: "q", type: "group", push: push)])
+            #expect(seen.push(of: "q-2")?.headers["apns-collapse-id"] == original)
         }
     }
 }

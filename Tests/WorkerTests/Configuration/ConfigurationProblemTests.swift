@@ -252,6 +252,19 @@ struct ConfigurationProblemTests {
         #expect(problems(yaml).map { $0.prefix(4) } == ["f:3:", "f:5:", "f:6:", "f:7:"])
     }
 
+    /// A file of an earlier version starts this one.
+    @Test func aRemovedKeyIsAWarning() throws {
+        let yaml = Self.good.replacing("redis: {", with: "redis: {group_marks: together, ")
+        for (yaml, environment) in [(yaml, [:]), (Self.good, ["CARILLON__REDIS__GROUP_MARKS": "each"])] {
+            let read = try Configuration.read(Array(yaml.utf8), source: "f", environment: environment).get()
+            let warnings = read.warnings.map(\.description)
+            #expect(warnings.count == 1, "\(warnings)")
+            #expect(warnings.first?.contains("redis.group_marks has no effect any more") == true)
+            let printed = try Configuration.effective(Array(yaml.utf8), source: "f", environment: environment).get()
+            #expect(!printed.text.contains("group_marks"))
+        }
+    }
+
     @Test func environmentProblemsNameTheirVariable() {
         let found = problems(Self.good, ["CARILLON__SHARDS": "many", "CARILLON__REDIS__URI": "x", "CARILLON__": "1"])
         #expect(

@@ -234,8 +234,6 @@ struct PipelineLimits {
     var directMax = 2_000
     /// The consumer group, for the log.
     var group = ""
-    /// The marks of a group's finished members are in one key (`redis.group_marks`).
-    var usesGroupMarks = false
     /// Members read per step of a group's scan.
     var memberPage = 256
     /// Claims in one call: it occupies Redis as long as some reads of a large hash.

@@ -11,8 +11,9 @@ struct Tag: Equatable {
     enum Stage: UInt8 {
         // Lookup: a recipient's facts; the marks of several in one call.
         case presence, user, conversation, group, activity, mark, marks, groupMarks, lease
-        // FanOut: a page of a group's members; the collapse id of a revoke's original; the owner of one of `to.tokens`.
-        case members, original, groupSize, tokenOwner
+        // FanOut: a page of a group's members; the collapse id of a revoke's original, and whether its members have marks in a
+        // common key; the owner of one of `to.tokens`.
+        case members, original, originalMarks, groupSize, tokenOwner
         // Claims: one recipient's claim, the owners of its tokens, and the acks of silent connections; the first two for several
         // recipients in one call.
         case claim, owner, claimAcks, claims, owners
@@ -92,7 +93,7 @@ extension Tag.Stage {
     var asker: Asker {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .lease: .lookup
-        case .members, .original, .groupSize, .tokenOwner, .parkedBefore, .tries: .fanOut
+        case .members, .original, .originalMarks, .groupSize, .tokenOwner, .parkedBefore, .tries: .fanOut
         case .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook: .claims
         case .acks, .note: .dispatcher
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity: .sender
@@ -113,7 +114,7 @@ extension Tag.Stage {
     var part: StageClock.Stage {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .lease: .lookup
-        case .members, .original, .groupSize, .tokenOwner, .parkedBefore, .tries: .read
+        case .members, .original, .originalMarks, .groupSize, .tokenOwner, .parkedBefore, .tries: .read
         case .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity, .push: .send
         case .writeMark, .heldBack, .writeMarks, .record, .delivery: .record
@@ -131,8 +132,8 @@ extension Tag.Stage {
     /// Its answer describes users or earlier work for them. Older data gives another answer (`DataAge`).
     var isOfUsers: Bool {
         switch self {
-        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .original, .tokenOwner,
-            .parkedBefore, .tries,
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .groupMarks, .original, .originalMarks,
+            .tokenOwner, .parkedBefore, .tries,
             .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks, .checkClaim,
             .checkOwner, .checkAcks, .checkActivity, .burst, .updateUser, .updateDevices, .updateBase, .updateSize,
             .updateOwner,
@@ -160,7 +161,7 @@ extension Tag.Stage {
         case .group, .activity, .mark, .lease, .original, .parkedBefore, .tries, .tokenOwner, .owner, .claimAcks, .acks,
             .checkOwner, .checkAcks, .checkActivity, .updateBase, .updateOwner, .newestBase, .lossAccepted, .beatLook:
             kind == .string || kind == .null
-        case .groupSize, .updateSize, .newestSize, .heldBack, .writeMarks: kind == .integer
+        case .originalMarks, .groupSize, .updateSize, .newestSize, .heldBack, .writeMarks: kind == .integer
         // A plain claim asks for different facts of counted and other messages.
         case .claimAdd, .claimCount: kind != .array && kind != .status
         case .keyCount: kind == .integer || kind == .array

@@ -8,8 +8,8 @@ final class EventContent {
     /// For a message or a revoke; nil for a Live Activity.
     let message: SharedMessage?
     let activity: LiveActivity?
-    /// For a revoke: the original's collapse id, if its sender chose one.
-    var originalCollapseID: String?
+    /// For a revoke: what is known of the message that it names, whoever its recipients are.
+    var original = CollapseID.Original.unknown
     private let app: AppContext
     private let expiresAtMs: Int64
     /// Nil while no payload serves several devices.
@@ -83,9 +83,8 @@ final class EventContent {
     /// The headers that all its pushes to such recipients share; nil: it has no content.
     func commonHeaders(isOriginalUnknown: Bool) -> EventHeaders? {
         if let message {
-            let original: CollapseID.Original =
-                isOriginalUnknown && originalCollapseID == nil ? .unknown : .known(originalCollapseID)
-            return message.read { EventHeaders($0, profile: profile(of: $0), original: original) }
+            let known = original == .unknown && !isOriginalUnknown ? .known(nil) : original
+            return message.read { EventHeaders($0, profile: profile(of: $0), original: known) }
         }
         return activity.map { EventHeaders($0, expireAtMs: expiresAtMs) }
     }

@@ -27,8 +27,8 @@ final class EventJob {
     let raw: [UInt8]
     /// The event's content; nil while no recipient needs it.
     private(set) var content: EventContent?
-    /// For a revoke: the original's collapse id, if its sender chose one.
-    var originalCollapseID: String? { didSet { content?.originalCollapseID = originalCollapseID } }
+    /// For a revoke: what is known of the message that it names, whoever its recipients are.
+    var original = CollapseID.Original.unknown { didSet { content?.original = original } }
     var ref = WorkRef.none
 
     /// Time of the read, monotonic.
@@ -295,6 +295,6 @@ final class EventJob {
         case .liveActivity(let activity): content = EventContent(activity, sentMs: event.sentMs, app: app)
         case .userState: return
         }
-        content?.originalCollapseID = originalCollapseID
+        content?.original = original
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Payload
 import PushCore
 import Redis
 import Telemetry
@@ -12,7 +13,8 @@ extension FanOut {
         case .members: didReadMembers(tag.ref, reply)
         case .tokenOwner: didReadOwner(tag, reply)
         case .groupSize: didReadSize(tag.ref, count: reply.int64)
-        case .original: didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
+        case .original: didReadCollapseID(tag.ref, StateStore.keptCollapseID(reply))
+        case .originalMarks: didReadOriginal(tag.ref, StateStore.hasGroupMarks(reply) ? .known(nil) : .unknown)
         case .tries: didReadTries(tag, isThere: !reply.isNull)
         default: didReadParked(tag.ref, StateStore.parkedNote(reply))
         }
@@ -23,7 +25,7 @@ extension FanOut {
         case .members: didFailMembers(tag.ref, fault)
         case .tokenOwner: didFailOwner(tag, fault)
         case .groupSize: didFailSize(tag.ref, fault)
-        case .original: didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
+        case .original, .originalMarks: didFailOriginal(tag, isAbsent: shard.countsAsAbsent(fault))
         case .tries: didFailTries(tag, isAbsent: shard.countsAsBroken(fault))
         default: didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
         }
@@ -216,29 +218,46 @@ extension FanOut {
     // MARK: Revokes
 
     /// A revoke replaces its original's alert, so it needs the original's collapse id.
-    func readOriginal(of event: EventJob) {
+    func readOriginal(of event: EventJob) { readOriginal(of: event, .original) }
+
+    private func readOriginal(of event: EventJob, _ stage: Tag.Stage) {
         guard let target = event.subject.revoke?.targetMsgID else {
             return shard.mistake("the original is read of no revoke")
         }
         event.fanOutPhase = .readingOriginal
         do throws(RedisFault) {
-            try shard.store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
+            if stage == .original {
+                try shard.store.collapseID(app: event.app.id, msgID: target, tag: event.tag(stage))
+            } else {
+                try shard.store.countGroupMarks(app: event.app.id, id: target, tag: event.tag(stage))
+            }
         } catch {
             retryLater(.retryOriginal(event.ref), event)
         }
     }
 
-    private func didReadOriginal(_ ref: WorkRef, collapseID: String?) {
+    /// Its members may be marked in their common key, where no claim looks.
+    private func didReadCollapseID(_ ref: WorkRef, _ collapseID: String?) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
+        if collapseID == nil, event.hasMembers, !shard.store.client.isCluster {
+            return readOriginal(of: event, .originalMarks)
+        }
+        didReadOriginal(ref, collapseID.map { .known($0) } ?? .unknown)
+    }
+
+    private func didReadOriginal(_ ref: WorkRef, _ original: CollapseID.Original) {
         guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
         event.failures = 0
         event.fanOutPhase = .ready
-        event.originalCollapseID = collapseID
+        event.original = original
     }
 
-    private func didFailOriginal(_ ref: WorkRef, isAbsent: Bool) {
-        if isAbsent { return didReadOriginal(ref, collapseID: nil) }
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
-        retryLater(.retryOriginal(ref), event)
+    private func didFailOriginal(_ tag: Tag, isAbsent: Bool) {
+        if isAbsent {
+            return tag.stage == .original ? didReadCollapseID(tag.ref, nil) : didReadOriginal(tag.ref, .unknown)
+        }
+        guard let event = work.event(tag.ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
+        retryLater(.retryOriginal(tag.ref), event)
     }
 
     func retryOriginal(_ ref: WorkRef) {

@@ -123,7 +123,7 @@ final class FanOut {
             try shard.store.beginGroupMarks(
                 app: event.app.id, event.subject, note: note, seconds: shard.marksSeconds(event.subject),
                 tag: Tag.noteBits)
-            if shard.limits.usesGroupMarks, shard.batchesAcrossUsers, event.mayUseGroupMarks {
+            if shard.batchesAcrossUsers, event.mayUseGroupMarks {
                 event.groupMarkNote = note
             }
         } catch {
