@@ -62,6 +62,7 @@ let package = Package(
 
         // The pure core.
         module("Digits"),
+        module("Queues"),
         module("APNsProtocol", ["Digits"]),
         module("PushCore", ["APNsProtocol", "Digits"]),
         module("Crypto", ["COpenSSL", "Digits"]),
@@ -81,7 +82,7 @@ let package = Package(
         module("HTTP2", ["CNghttp2"]),
 
         // Recordings of topics: their lines, what is scrubbed of them, how they are replayed and judged.
-        module("Recording", ["JSON", "Digits", "Crypto", "PushCore", "Telemetry"]),
+        module("Recording", ["JSON", "Digits", "Queues", "Crypto", "PushCore", "Telemetry"]),
 
         // What workers do now, of what their metrics and status tell: for `top` and the operator's page.
         module("Fleet", ["JSON", "Digits"]),
@@ -92,9 +93,9 @@ let package = Package(
             "Worker",
             [
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
-                "APNs", "Fleet",
+                "APNs", "Fleet", "Queues",
             ]),
-        module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Digits", "Telemetry"]),
+        module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Digits", "Telemetry", "Queues"]),
 
         // Servers on this machine, for tests, demo and bench.
         module("Processes", ["Telemetry"]),
@@ -191,6 +192,7 @@ let package = Package(
             ], path: "Tests/PushCost", swiftSettings: strict),
         tests("Simulation", ["Simulation", "Processes"]),
         tests("Digits", ["Digits"]),
+        tests("Queues", ["Queues"]),
         tests("CarillonClient", ["CarillonClient", "Worker", "PushCore"]),
         tests("APNsProtocol", ["APNsProtocol"]),
         tests("Processes", ["Processes"]),

@@ -48,7 +48,7 @@ extension WorldGenerator {
         if people.flaps(to) {
             let presence = people.presence(to, atSeconds: Int((atMs - settings.startMs) / 1000))
             if presence.state != .off {
-                let act = WorldQueue.Act.acknowledge(user: to, message: number, connection: presence.connection)
+                let act = WorldAct.acknowledge(user: to, message: number, connection: presence.connection)
                 later(act, atMs: atMs + 50 + Int64(random.below(400)))
             }
         }
@@ -76,7 +76,7 @@ extension WorldGenerator {
             later(.read(user: reader, .group(group), upTo: number), atMs: atMs + 1000 + Int64(random.below(120_000)))
         }
         if random.below(50) == 0 {
-            let act = WorldQueue.Act.mute(
+            let act = WorldAct.mute(
                 user: members[random.below(members.count)], group: group, level: random.below(2) == 0 ? 5 : 1)
             later(act, atMs: atMs + 500 + Int64(random.below(5000)))
         }

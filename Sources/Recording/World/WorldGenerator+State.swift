@@ -23,14 +23,14 @@ extension WorldGenerator {
         }
     }
 
-    func line(_ duty: WorldQueue.Duty) -> [UInt8] {
-        switch duty.act {
+    func line(_ act: WorldAct, atMs: Int64) -> [UInt8] {
+        switch act {
         case .read(let user, let conversation, let number):
-            beginState("read", user, atMs: duty.atMs)
+            beginState("read", user, atMs: atMs)
             writer.member("conv_id", name(conversation))
             writer.member("up_to_seq", Int64(number + 1))
         case .acknowledge(let user, let message, let connection):
-            beginState("ack", user, atMs: duty.atMs)
+            beginState("ack", user, atMs: atMs)
             writer.member("device", people.device(user, isPad: false))
             writer.member("conn_epoch", Int64(connection))
             writer.key("msg_ids")
@@ -39,7 +39,7 @@ extension WorldGenerator {
             writer.endArray()
         case .unbind(let user, let storm):
             let version = WorldStorms.version(after: WorldStorms.before(storm))
-            beginState("unbind", user, atMs: duty.atMs)
+            beginState("unbind", user, atMs: atMs)
             writer.key("token")
             writer.beginObject()
             writer.member("device", people.device(user, isPad: false))
@@ -47,13 +47,13 @@ extension WorldGenerator {
             writer.member("bind_ver", Int64(version))
             writer.endObject()
         case .bind(let user, let storm):
-            return bind(user, isPad: false, version: WorldStorms.version(after: storm), atMs: duty.atMs)
+            return bind(user, isPad: false, version: WorldStorms.version(after: storm), atMs: atMs)
         case .mute(let user, let group, let level):
-            beginState("mute", user, atMs: duty.atMs)
+            beginState("mute", user, atMs: atMs)
             writer.member("conv_id", groups.name(group))
             writer.member("level", Int64(level))
         }
-        return end(atMs: duty.atMs)
+        return end(atMs: atMs)
     }
 
     private func bind(_ user: Int, isPad: Bool, version: Int, atMs: Int64) -> [UInt8] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 internal import JSON
+internal import Queues
 
 /// Generates the traffic of a messenger, record by record in order of time, for `carillon replay`.
 ///
@@ -25,7 +26,8 @@ public final class WorldGenerator {
     let tag: String
     var random: WorldRandom
     var writer = JSONWriter(reservingCapacity: 2048)
-    var queue = WorldQueue()
+    /// What follows from messages that were sent.
+    var queue = DueQueue<Int64, WorldAct>()
     /// The newest messages, in a ring.
     var recent: [Sent] = []
     private var start: WorldStart
@@ -37,6 +39,8 @@ public final class WorldGenerator {
     private var stateNumber = 0
 
     static let recentMax = 4096
+    /// Above this size of the queue, only storms are added.
+    private static let actsMax = 200_000
 
     /// The settings must have no fault.
     public init(_ settings: WorldSettings) {
@@ -59,16 +63,13 @@ public final class WorldGenerator {
         if let step = start.next(people) { return line(step) }
         while true {
             let messageMs = nextMessageMs ?? .max
-            let dutyMs = queue.next?.atMs ?? .max
-            if let storm = storms.next, storm.atMs <= min(messageMs, dutyMs) {
+            let actMs = queue.earliest ?? .max
+            if let storm = storms.next, storm.atMs <= min(messageMs, actMs) {
                 storms.removeNext()
                 if storm.isOfReads { readAll(storm) } else { bindAgain(storm) }
                 continue
             }
-            if dutyMs < messageMs, let duty = queue.next {
-                queue.removeNext()
-                return line(duty)
-            }
+            if actMs < messageMs, let act = queue.popDue(actMs) { return line(act, atMs: actMs) }
             guard let atMs = nextMessageMs else { return nil }
             nextMessageMs = times.next(&timeRandom)
             defer { messageNumber += 1 }
@@ -120,8 +121,8 @@ public final class WorldGenerator {
     // MARK: What follows
 
     /// Schedules a later action of a user, unless the world ends before it or the queue is full.
-    func later(_ act: WorldQueue.Act, atMs: Int64) {
-        if atMs <= settings.endMs, queue.count < WorldQueue.usualMax { queue.add(act, atMs: atMs) }
+    func later(_ act: WorldAct, atMs: Int64) {
+        if atMs <= settings.endMs, queue.count < Self.actsMax { queue.insert(act, due: atMs) }
     }
 
     func remember(_ sent: Sent) {
@@ -156,13 +157,13 @@ public final class WorldGenerator {
             guard people.hasTokens(user) else { continue }
             let atMs = storm.atMs + Int64(random.below(10_000))
             // Some log out first.
-            if random.below(8) == 0 { queue.add(.unbind(user: user, storm: storm.number), atMs: atMs) }
-            queue.add(.bind(user: user, storm: storm.number), atMs: atMs + 1)
+            if random.below(8) == 0 { queue.insert(.unbind(user: user, storm: storm.number), due: atMs) }
+            queue.insert(.bind(user: user, storm: storm.number), due: atMs + 1)
         }
     }
 
     private func read(_ sent: Sent, by user: Int, in storm: WorldStorms.Storm) {
-        let act = WorldQueue.Act.read(user: user, sent.conversation, upTo: sent.number)
-        queue.add(act, atMs: storm.atMs + Int64(random.below(2000)))
+        let act = WorldAct.read(user: user, sent.conversation, upTo: sent.number)
+        queue.insert(act, due: storm.atMs + Int64(random.below(2000)))
     }
 }

@@ -3,6 +3,7 @@ import Crypto
 public import EventLoop
 public import HTTP2
 import JSON
+import Queues
 import Telemetry
 
 /// APNs on this machine: real TLS and HTTP/2, Apple's checks, answers and faults by scenario, and a ledger of all
@@ -14,6 +15,13 @@ public final class APNsSimulator {
     public private(set) var port: UInt16 = 0
     /// Counters since the start.
     public internal(set) var counters = SimulatorCounters()
+
+    /// An answer that waits.
+    private struct DelayedAnswer {
+        var connection: Int
+        var exchange: Int
+        var stream: Int32
+    }
 
     let loop: Loop
     let configuration: SimulatorConfiguration
@@ -30,7 +38,7 @@ public final class APNsSimulator {
     private var listener: Listener?
     private var connections: [Int: SimulatedConnection] = [:]
     private let startNanos: UInt64
-    private var delayed = DelayedAnswers()
+    private var delayed = DueQueue<UInt64, DelayedAnswer>()
     private var delayTimer: LoopTimer?
     private var steps: ArraySlice<Scenario.SettingsStep>
     private var stepTimer: LoopTimer?
@@ -179,9 +187,8 @@ public final class APNsSimulator {
 
     func delay(_ delayMs: Int64, connection: Int, exchange: Int, stream: Int32) {
         let wait = UInt64(clamping: delayMs).multipliedReportingOverflow(by: 1_000_000).partialValue
-        delayed.add(
-            DelayedAnswers.Item(
-                dueNanos: loop.nowNanos &+ wait, connection: connection, exchange: exchange, stream: stream))
+        delayed.insert(
+            DelayedAnswer(connection: connection, exchange: exchange, stream: stream), due: loop.nowNanos &+ wait)
         armDelays()
     }
 
@@ -207,7 +214,7 @@ public final class APNsSimulator {
 
     private func answerDue() {
         var touched: Set<Int> = []
-        while let item = delayed.takeDue(loop.nowNanos) {
+        while let item = delayed.popDue(loop.nowNanos) {
             guard let connection = connections[item.connection] else { continue }
             connection.answerWaiting(item.exchange, stream: item.stream)
             touched.insert(item.connection)
@@ -217,7 +224,7 @@ public final class APNsSimulator {
     }
 
     private func armDelays() {
-        guard let due = delayed.nextDueNanos else { return }
+        guard let due = delayed.earliest else { return }
         let now = loop.nowNanos
         delayTimer?.arm(afterNanos: due > now ? due - now : 0)
     }

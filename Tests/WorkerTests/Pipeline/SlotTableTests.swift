@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Support
 import Testing
 
 @testable import Worker
@@ -82,34 +81,5 @@ import Testing
 
     @Test func bitsOfNoStageAreNoTag() {
         #expect(Tag(0xFF00) == nil)
-    }
-}
-
-@Suite struct DueQueueTests {
-    @Test func itemsComeInOrderOfTimeAndEqualsInOrderOfInsertion() {
-        var random = SeededGenerator(seed: 20_261_120)
-        var queue = DueQueue<Int>()
-        var model: [(due: UInt64, order: Int)] = []
-        for order in 0..<2000 {
-            let due = UInt64.random(in: 0..<200, using: &random)
-            queue.insert(order, dueNanos: due)
-            model.append((due, order))
-        }
-        model.sort { ($0.due, $0.order) < ($1.due, $1.order) }
-        #expect(queue.earliest == model.first?.due && queue.count == 2000, "seed \(random.seed)")
-        var popped: [Int] = []
-        while let item = queue.popDue(nowNanos: 1000) { popped.append(item) }
-        #expect(popped == model.map(\.order), "seed \(random.seed)")
-    }
-
-    @Test func nothingComesBeforeItsTime() {
-        var queue = DueQueue<String>()
-        queue.insert("late", dueNanos: 100)
-        queue.insert("soon", dueNanos: 50)
-        #expect(queue.popDue(nowNanos: 49) == nil)
-        #expect(queue.popDue(nowNanos: 50) == "soon")
-        #expect(queue.popDue(nowNanos: 99) == nil && queue.earliest == 100)
-        #expect(queue.popDue(nowNanos: 100) == "late")
-        #expect(queue.earliest == nil && queue.popDue(nowNanos: .max) == nil)
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import EventLoop
+import Queues
 
 /// Items that must be checked again at a known time. Due items are in `due` for `Pipeline.turn`.
 final class Timers {
@@ -7,7 +8,7 @@ final class Timers {
     private let loop: Loop
     /// Called on the loop when `due` was filled.
     var didBecomeDue: () -> Void = {}
-    private var queue = DueQueue<DueItem>()
+    private var queue = DueQueue<UInt64, DueItem>()
     private var timer: LoopTimer?
 
     init(loop: Loop) {
@@ -20,7 +21,7 @@ final class Timers {
     /// - Parameter dueNanos: monotonic.
     func schedule(_ item: DueItem, dueNanos: UInt64) {
         let isEarliest = queue.earliest.map { dueNanos < $0 } ?? true
-        queue.insert(item, dueNanos: dueNanos)
+        queue.insert(item, due: dueNanos)
         if isEarliest { arm() }
     }
 
@@ -32,7 +33,7 @@ final class Timers {
 
     private func takeDue() {
         let now = loop.nowNanos
-        while let item = queue.popDue(nowNanos: now) { due.append(item) }
+        while let item = queue.popDue(now) { due.append(item) }
         arm()
         didBecomeDue()
     }

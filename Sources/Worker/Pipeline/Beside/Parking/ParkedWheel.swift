@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Kafka
 import PushCore
+import Queues
 
 /// Records read from `carillon.parked` that wait for their due time, or for the end of their app's problem.
 ///
@@ -43,7 +44,7 @@ struct ParkedWheel {
     }
 
     private var lines: [Key: Line] = [:]
-    private var due = DueQueue<Key>()
+    private var due = DueQueue<Int64, Key>()
     private var nextNumber: UInt64 = 0
     private(set) var count = 0
     /// Lines that were rewritten for lack of room, by the mark of their first record: records read before it come after
@@ -131,14 +132,14 @@ struct ParkedWheel {
         let dueMs = max(0, first.record.dueMs, floorMs)
         if let plannedMs = line.plannedMs, plannedMs <= dueMs { return }
         lines[key]?.plannedMs = dueMs
-        due.insert(key, dueNanos: UInt64(dueMs))
+        due.insert(key, due: dueMs)
     }
 
     /// The next due record. If its app's state still prevents it, it is checked again a second later.
     ///
     /// - Parameter mayBegin: called once for each due record.
     mutating func next(nowMs: Int64, mayBegin: (ParkedRecord) -> Bool) -> ParkedWork? {
-        while let key = due.popDue(nowNanos: UInt64(max(0, nowMs))) {
+        while let key = due.popDue(nowMs) {
             lines[key]?.plannedMs = nil
             guard let line = lines[key], let work = line.waiting.first else {
                 drop(key)

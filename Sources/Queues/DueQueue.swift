@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Items that must be checked again at a known time: ack deadlines, holds, retries. A binary heap, earliest first.
-struct DueQueue<Item> {
-    private var heap: [(due: UInt64, order: UInt64, item: Item)] = []
-    private var nextOrder: UInt64 = 0
+/// Items with a time, earliest first; of equals, the one inserted first. A binary heap.
+public struct DueQueue<Time: Comparable, Item> {
+    @usableFromInline var heap: [(due: Time, order: UInt64, item: Item)] = []
+    @usableFromInline var nextOrder: UInt64 = 0
 
-    var count: Int { heap.count }
-    /// Nanoseconds of the monotonic clock; nil if empty.
-    var earliest: UInt64? { heap.first?.due }
+    @inlinable public init() {}
 
-    mutating func insert(_ item: Item, dueNanos: UInt64) {
-        heap.append((dueNanos, nextOrder, item))
+    @inlinable public var count: Int { heap.count }
+    /// Nil if empty.
+    @inlinable public var earliest: Time? { heap.first?.due }
+
+    @inlinable
+    public mutating func insert(_ item: Item, due: Time) {
+        heap.append((due, nextOrder, item))
         nextOrder &+= 1
         var child = heap.count - 1
         while child > 0 {
@@ -20,9 +23,10 @@ struct DueQueue<Item> {
         }
     }
 
-    /// The earliest due item; of equals, the one inserted first.
-    mutating func popDue(nowNanos: UInt64) -> Item? {
-        guard let first = heap.first, first.due <= nowNanos else { return nil }
+    /// The earliest item if its time is not after `now`.
+    @inlinable
+    public mutating func popDue(_ now: Time) -> Item? {
+        guard let first = heap.first, first.due <= now else { return nil }
         heap.swapAt(0, heap.count - 1)
         heap.removeLast()
         var parent = 0
@@ -38,7 +42,8 @@ struct DueQueue<Item> {
         return first.item
     }
 
-    private func isEarlier(_ one: Int, _ other: Int) -> Bool {
+    @inlinable
+    func isEarlier(_ one: Int, _ other: Int) -> Bool {
         (heap[one].due, heap[one].order) < (heap[other].due, heap[other].order)
     }
 }
