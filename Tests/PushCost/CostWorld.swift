@@ -34,7 +34,7 @@ final class CostWorld {
 
     init(_ shape: CostShape, folder: String) throws {
         self.shape = shape
-        var settings = LocalCluster.Settings()
+        let settings = LocalCluster.Settings()
         traffic = BenchTraffic(users: shape.users, app: settings.app, topic: settings.topic)
         let (signing, system) = (try SimulatedKey(folder: folder), system)
         // Turns as long as those of a busy worker, and reads of all that has arrived.
