@@ -76,6 +76,31 @@ struct PlainClaimTests {
         await world.end()
     }
 
+    /// The client's total is newer than the first read of the message. Nothing later takes the message from the total.
+    @Test func whatComesBetweenTakesNoMessageThatWasReadBeforeTheReport() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for (uid, mark) in [("seq", UserState.ReadMark(seq: 5)), ("ms", UserState.ReadMark(ms: base + 5))] {
+            for isRevoked in [false, true] {
+                let user = "\(uid)-\(isRevoked)"
+                try await world.change(user, .read(conversation: "c", upTo: mark), at: 10)
+                try await world.change(user, .badgeReport(device: "d", value: 6, clientMs: base + 20))
+                _ = try await world.claimPlainly(.message(user, "m", "c", sent: base + 1, seq: 3)) { place in
+                    if place != .beforeLooking { return }
+                    if isRevoked {
+                        _ = try await world.claim(
+                            .revoke(user, "v", "c", sent: base + 30, target: "m", badge: .decrease))
+                    } else {
+                        let all = UserState.ReadMark(seq: 9, ms: base + 15)
+                        try await world.change(user, .read(conversation: "c", upTo: all), at: 30)
+                    }
+                }
+                #expect(try await world.badge(user) == 6, "\(user)")
+            }
+        }
+        await world.end()
+    }
+
     /// A worker was held up between its reading and its claim; meanwhile another one had the partition.
     @Test func workEndedByAnotherWorkerIsNotPushedAgain() async throws {
         let world = try StateWorld()

@@ -239,14 +239,21 @@ extension StateScripts {
             local before = size - past + math.max(0, value - taken)
             for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[3], '[' .. ARGV[9], '[' .. ARGV[9] .. '\\255')) do
               if string.sub(m, -#tail) == tail then
-                local at, body = string.match(m, '^(%d+) %d* (.*)$', 9)
+                local at, q, body = string.match(m, '^(%d+) (%d*) (.*)$', 9)
                 if body == string.sub(tail, 2) then
                   found, isKnown = true, true
                   redis.call('ZREM', KEYS[3], m)
                   size = size - 1
                   if tonumber(at) <= base then past = countPast(KEYS[3], base) end
-                  if sent > base then
-                    noteGone(sent, m)
+                  -- Plain commands may have added it just now, after a read of it.
+                  local gone = sent
+                  for hs, hm, ha in string.gmatch(string.match(s[3] or '', '|.*') or '', '[|;](%d*) (%d*) (%d+)') do
+                    local covers = hm ~= '' and tonumber(at) <= tonumber(hm)
+                    if q ~= '' and (#q < #hs or (#q == #hs and q <= hs)) then covers = true end
+                    if covers then gone = math.min(gone, tonumber(ha)) end
+                  end
+                  if gone > base then
+                    noteGone(gone, m)
                     if tonumber(at) <= base then taken = taken + 1 end
                   end
                 end
@@ -399,21 +406,32 @@ extension StateScripts {
         end
         local fresh = redis.call('HSET', KEYS[1], ARGV[1], text)
 
+        local function isCovered(sent, q, ms, seq)
+          return (ms ~= '' and sent <= tonumber(ms)) or (q ~= '' and seq ~= '' and reaches(seq, q))
+        end
         local function covers(m)
           local sent, q = string.match(m, '^(%d+) (%d*)', 9)
-          local c = (ms ~= '' and tonumber(sent) <= tonumber(ms)) or (q ~= '' and seq ~= '' and reaches(seq, q))
-          return c, tonumber(sent)
+          sent = tonumber(sent)
+          return isCovered(sent, q, ms, seq), sent, q
+        end
+        -- Plain commands may have added it just now, after an earlier read of it.
+        local function goneAt(sent, q)
+          for _, e in ipairs(kept) do
+            if e[3] < at and isCovered(sent, q, e[2], e[1]) then return e[3] end
+          end
+          return at
         end
         local wasTaken, wasPast = taken, past
         local off, added, again, ended, isPastOff = {}, {}, {}, {}, false
         for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], '[' .. ARGV[2], '[' .. ARGV[2] .. '\\255')) do
-          local c, sent = covers(m)
+          local c, sent, q = covers(m)
           if c then
             off[#off + 1] = m
             size = size - 1
             if sent <= base then isPastOff = true end
-            if at > base then
-              added[#added + 1] = at
+            local gone = goneAt(sent, q)
+            if gone > base then
+              added[#added + 1] = gone
               added[#added + 1] = m
               if sent <= base then taken = taken + 1 end
             end
