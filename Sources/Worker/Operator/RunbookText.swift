@@ -40,9 +40,9 @@ enum RunbookText {
         </ul>
         <h3 id="carilloncredentialexpiry">CarillonCredentialExpiry</h3>
         <ul>
-        <li><b>Do:</b> renew the certificate at Apple and replace the file. The new one takes over within seconds, and
-        the log says so ("the new credential is in use"). Then the alert ends. A provider key (.p8) does not
-        expire.</li>
+        <li><b>Do:</b> renew the certificate at Apple and replace the file. Workers try the new one within seconds,
+        and the alert ends. "APNs accepts the new credential" in the log confirms it; after "APNs refuses the new
+        credential", see CarillonCredentialRefused. A provider key (.p8) does not expire.</li>
         </ul>
         <h3 id="carilloncredentialexpiring">CarillonCredentialExpiring</h3>
         <ul>
@@ -234,8 +234,12 @@ enum RunbookText {
         …). <code>carillon check --probe --config F</code> asks APNs again and distinguishes key, environment and
         topic.</li>
         <li><b>Do:</b> replace the key file. The new key takes over within seconds, and pushes go with the next test,
-        within a minute. Rotation: add the new key at Apple, replace the file, wait for "the new credential is in use"
-        in every worker's log, then revoke the old key. A leaked key: revoke it first.</li>
+        within a minute.</li>
+        <li><b>Rotation:</b> add the new key at Apple and replace the file. Wait for "APNs accepts the new credential"
+        in every worker's log: it comes with the first accepted push. Only then revoke the old key. "The new
+        credential is being tried" proves nothing; after "APNs refuses the new credential; the old one stays in use" a
+        revocation stops all pushes. If a worker has no pushes, <code>carillon check --probe --config F</code> asks
+        APNs with the new file. A leaked key: revoke it first.</li>
         </ul>
         <h3 id="carillonnothingaccepted">CarillonNothingAccepted</h3>
         <ul>

@@ -165,7 +165,7 @@ final class CredentialWatch {
             }
             used.add()
             reportExpiry(loaded, app.id, credential.name)
-            log.info("credential files changed; the new credential is in use", fields)
+            log.info("credential files changed; the new credential is being tried", fields)
             return nil
         }
     }
