@@ -41,7 +41,7 @@ import Testing
             #expect(throws: Never.self, "\(text)") { try Scenario(json: Array(text.utf8)) }
             found += 1
         }
-        #expect(found == 12)
+        #expect(found == 13)
     }
 
     @Test func everyTakesEachSoManyth() throws {
