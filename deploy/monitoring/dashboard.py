@@ -94,7 +94,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 description="No offset behind it is committed.",
             ),
             Panel(
-                "What limits now",
+                "What limits it",
                 [(rate("carillon_backpressure_seconds_total", "cause"), "{{cause}}")],
                 "percentunit",
                 stacked=True,
@@ -164,8 +164,8 @@ ROWS: list[tuple[str, list[Panel]]] = [
             ),
             Panel("Outcomes", [(rate("carillon_decisions_total", "verdict"), "{{verdict}}")], "ops", stacked=True),
             Panel(
-                "Why not accepted",
-                [(rate("carillon_decisions_total", "reason", ',verdict!="accepted"'), "{{reason}}")],
+                "What reached no device",
+                [(rate("carillon_decisions_total", "reason", ',verdict!~"accepted|online"'), "{{reason}}")],
                 "ops",
                 stacked=True,
             ),

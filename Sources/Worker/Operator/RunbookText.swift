@@ -4,16 +4,17 @@ enum RunbookText {
     static let html: Markup = #"""
         <h3 id="carillonlatencyburn">CarillonLatencyBurn</h3>
         <ul>
-        <li><b>Look:</b> row "Health", "What limits now": the cause with the most seconds. <code>inflight</code> or
-        <code>limiter</code>: APNs is slow or allows less (row APNs, latency). <code>redis</code>:
+        <li><b>Look:</b> "What limits it" (page and dashboard): the cause with the most time. <code>inflight</code> or
+        <code>limiter</code>: APNs is slow or allows less (dashboard: row APNs, latency). <code>redis</code>:
         CarillonRedisDegraded. <code>window</code>: one record delays its partition. <code>breaker</code>:
-        CarillonBreakerOpen. None of them, and lag: too few workers, or too little CPU (row Process).</li>
+        CarillonBreakerOpen. None of them, and lag: too few workers, or too little CPU (page and dashboard:
+        Process).</li>
         <li><b>Do:</b> start more workers, up to the number of partitions; raise <code>limits.connections</code> if
         streams are at their limit; otherwise follow the cause's runbook.</li>
         </ul>
         <h3 id="carillonlossburn">CarillonLossBurn</h3>
         <ul>
-        <li><b>Look:</b> "Why not accepted" and "Dead letters". <code>expired</code>: producers set a too short
+        <li><b>Look:</b> "What reached no device" and "Dead letters". <code>expired</code>: producers set a too short
         <code>expire_at_ms</code>, or records waited too long (lag, an earlier open breaker). Dead letters:
         CarillonDeadLetters.</li>
         <li><b>Do:</b> remove the cause of the wait. By contract, expired messages are not sent any more.</li>
@@ -151,7 +152,7 @@ enum RunbookText {
         <h3 id="carillonwatermarkstuck">CarillonWatermarkStuck</h3>
         <ul>
         <li><b>Look:</b> <code>/readyz</code>: a missing part explains it. <code>/statusz</code>: open work by phase,
-        breakers, Redis. "What limits now".</li>
+        breakers, Redis. "What limits it".</li>
         <li><b>Do:</b> follow the runbook of the missing part. If none is missing and the age rises: keep
         <code>/statusz</code> and the log, then restart this worker. Its partitions continue elsewhere, and ended work
         is not repeated. Report it.</li>
@@ -160,8 +161,8 @@ enum RunbookText {
         <ul>
         <li><b>Means:</b> the oldest record that the group has not committed is older than a minute, and its age
         grows.</li>
-        <li><b>Look:</b> "What limits now"; CPU; a flood of one app (<code>limits.share</code> parks its surplus) or
-        of all apps; partitions per worker.</li>
+        <li><b>Look:</b> "What limits it"; CPU; a flood of one app (<code>limits.share</code> parks its surplus) or of
+        all apps; partitions per worker.</li>
         <li><b>Do:</b> start more workers or shards, up to the partitions. For a flood that needs no push, the backend
         sets <code>push.enabled: false</code>. Scale in only afterwards; each change moves partitions.</li>
         </ul>
@@ -244,9 +245,12 @@ enum RunbookText {
         <h3 id="carillonnothingaccepted">CarillonNothingAccepted</h3>
         <ul>
         <li><b>Means:</b> APNs answered pushes and accepted none for five minutes, although no breaker is open and the
-        credential is accepted.</li>
-        <li><b>Look:</b> page or <code>carillon top</code>: rejected pushes, and reasons. <code>retry_after</code>
-        (429 <code>TooManyRequests</code>): too many pushes to the same devices. <code>BadDeviceToken</code>,
+        credential is accepted. The page links here also if APNs accepts some, and most of the others wait for
+        APNs.</li>
+        <li><b>Look:</b> page or <code>carillon top</code>: reasons, and answers that refuse pushes.
+        <code>retry_after</code> (429 <code>TooManyRequests</code>): too many pushes to the same devices.
+        <code>unavailable</code>: APNs answers 503 (CarillonBreakerOpen) or cannot be reached
+        (CarillonApnsUnreachable). <code>credential</code>: CarillonAuthRejected. <code>BadDeviceToken</code>,
         <code>DeviceTokenNotForTopic</code>: CarillonMassInvalidation. <code>BadTopic</code> and similar:
         CarillonMisconfigured.</li>
         <li><b>Do:</b> follow the reason's runbook. 429: parked pushes return by themselves;
@@ -286,8 +290,8 @@ enum RunbookText {
         <ul>
         <li><b>Means:</b> so many pushes need another try that the budget (a tenth of the successes) is used up; they
         wait.</li>
-        <li><b>Look:</b> <code>carillon_retries_total{reason}</code> and "Answers": 429 (<code>TooManyRequests</code>
-        is per device), 500, 503.</li>
+        <li><b>Look:</b> <code>carillon_retries_total{reason}</code> and the dashboard's "Answers": 429
+        (<code>TooManyRequests</code> is per device), 500, 503.</li>
         <li><b>Do:</b> 5xx: wait for Apple. 429: a producer sends too much to few devices;
         <code>coalesce.window_s</code> helps.</li>
         </ul>
