@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench cost build release release-trained lint clean packages \
-	simulation simulation-short simulation-mutations chaos chaos-short chaos-test docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
+	simulation simulation-short simulation-mutations chaos chaos-short chaos-test api-check docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## lists the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test-thread: packages ## the tests under the thread sanitizer
 	clang -O1 -Wall -Werror -shared -fPIC -o .build/thread/c11threads.so Tests/Sanitizers/c11threads.c
 	LD_PRELOAD=$(CURDIR)/.build/thread/c11threads.so TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/thread.supp \
 		swift test --skip-build --disable-xctest --sanitize=thread --scratch-path .build/thread $(ARGS)
+
+api-check: packages ## what breaks the users of the libraries since a commit: BASE=v1.0.0
+	deploy/api-check $(BASE)
 
 # Each target for so many seconds; what it learns is kept in .build/fuzz/corpus, what fails in .build/fuzz/found. SwiftPM
 # knows one sanitizer at a time, so the compiler is told of both. Sockets and servers have no part in it.
