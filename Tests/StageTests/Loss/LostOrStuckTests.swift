@@ -327,7 +327,8 @@ struct LostOrStuckTests {
                 ])
             try stage.redis(
                 users.map { "SET c:d6:{im:\($0)}m\($0)-1 ca5:phone EX 3600" } + [
-                    "HSET g:{im:a-group} a-mute 5", "SET c:d6:{im:a-gone}ma-gone-1 cx\(nowMs);a5:phone EX 3600",
+                    "HSET g:{im:a-group} a-mute 5", "HSET c:e:{im:a-mute-1} \"\" 12345",
+                    "SET c:d6:{im:a-gone}ma-gone-1 cx\(nowMs);a5:phone EX 3600",
                 ])
             try stage.play(events: [
                 .message("a-read-1", to: ["a-read"], seq: 1),

@@ -46,8 +46,10 @@ extension Lookup {
 
     // MARK: One key with the marks of several members
 
+    /// The marks of earlier events are asked for first: Redis answers in order, and so no event overtakes an earlier one.
     private func gatherGroupMarks(_ job: RecipientJob) {
         if let first = openGroupMarks.first, first.event !== job.event { sendGroupMarks() }
+        if openGroupMarks.isEmpty { sendMarks() }
         openGroupMarks.append(job)
         if openGroupMarks.count >= shard.limits.memberPage { sendGroupMarks() }
     }
@@ -107,6 +109,7 @@ extension Lookup {
     // MARK: Marks of their own
 
     private func askOwnMark(_ job: RecipientJob) {
+        if let first = openGroupMarks.first, first.event !== job.event { sendGroupMarks() }
         guard shard.batchesAcrossUsers else { return askMarkAlone(job) }
         openMarks.append(job)
         if openMarks.count >= shard.limits.claimsPerCall { sendMarks() }
