@@ -54,6 +54,9 @@ final class Statistics {
         /// The progress at the flush that is with Redis.
         var awaited: PartitionOffset?
         var awaitedMs: Int64?
+
+        /// Redis said that another worker counts it.
+        var isForeign: Bool { !isBegun && beginNanos > 0 }
     }
 
     /// Offsets are committed without the statistics if Redis has not answered for so long.
@@ -160,6 +163,8 @@ final class Statistics {
 
     /// The progress that may be committed: its counts are in Redis.
     func committable(_ place: CountedPlace, _ live: PartitionOffset?, nowNanos: UInt64) -> PartitionOffset? {
+        // The other worker reads and counts the records whose counts were refused.
+        if let known = places[place], known.isForeign { return known.written }
         guard hasUnwritten(place), !isHeldUp(nowNanos) else {
             // An offset never goes back to the position of the last flush.
             places[place]?.written = live

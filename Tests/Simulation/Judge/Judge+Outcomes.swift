@@ -11,7 +11,7 @@ extension Judge {
         if allowance.lostEvents.contains(event.eventID) { return }
         if event.recipients.isEmpty { return checkNobody(whole, event) }
         if let outcome = whole.first {
-            let hasRedisAll = allowance.losses.isEmpty && !allowance.mayMiscount
+            let hasRedisAll = allowance.losses.isEmpty && !allowance.mayMiscount && !allowance.refusesWrites
             let isFirst = !all.contains { !$0.uid.isEmpty && $0.isFinal && $0.atNanos < outcome.atNanos }
             guard event.isToGroup, outcome.reason == "expired", isFirst || !hasRedisAll,
                 steps(event, "", until: outcome.atNanos).expired != .never

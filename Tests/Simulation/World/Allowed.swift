@@ -25,21 +25,21 @@ extension FaultKind {
         }
     }
 
-    /// Redis loses counts or takes none, events begin again in another topic, or a worker finishes what another one has begun.
+    /// Redis loses counts, or events begin again in another topic.
     var mayMiscount: Bool {
         switch self {
-        case .pause, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .kafkaRecreation: true
+        case .redisOlderData, .redisFailover, .kafkaRecreation: true
         default: false
         }
     }
 
     /// A worker may finish what it no longer owns, without knowing that.
-    var mayUndercount: Bool { self == .kafkaGroup }
+    var mayUndercount: Bool { false }
 
-    /// Redis may not answer for more than a second. Then commits and rebalances do not wait for the statistics.
+    /// Redis may not answer for more than a second, or takes no counts. Then commits and rebalances do not wait for the statistics.
     var mayHideRedis: Bool {
         switch self {
-        case .redisLink, .redisRestart, .redisSlowness: true
+        case .redisLink, .redisRestart, .redisSlowness, .redisFull, .redisRefusal: true
         default: false
         }
     }
@@ -47,7 +47,7 @@ extension FaultKind {
     /// Partitions go to another worker, or come again.
     var mayMovePartitions: Bool {
         switch self {
-        case .crash, .restart, .join, .kafkaBrokers, .kafkaGroup: true
+        case .crash, .pause, .restart, .join, .kafkaBrokers, .kafkaGroup: true
         default: false
         }
     }

@@ -278,11 +278,28 @@ import VirtualStage
         }
     }
 
-    /// Redis is full, another kind of key is in the way, or another worker claims the partitions.
-    @Test(arguments: [
-        "CONFIG SET maxmemory 1", "SET c:t:{n}at x",
-        "HSET c:t:{n}at \((0..<8).map { "im.events:\($0) other" }.joined(separator: " "))",
-    ])
+    /// The next worker counts them by their marks. After some time a worker that still has the partitions counts again.
+    @Test func recordsOfPartitionsThatAnotherWorkerCountsAreNotCommitted() throws {
+        try Stage.with { stage in
+            try stage.play(state: [.bind("a")], events: [.message("m", to: ["a"])])
+            #expect(flushed(stage).total.accepted == 1)
+            try stage.redis(["HSET c:t:{n}at \((0..<8).map { "im.events:\($0) other" }.joined(separator: " "))"])
+            try stage.writeEvents((0..<10).map { .message("m\($0)", to: ["a"]) })
+            stage.wait(.seconds(5))
+            #expect(try stage.look().outcomes(of: "m9").count == 1)
+            #expect(stage.committedRecords(of: "im.events") == 1)
+            try stage.stop(try stage.worker)
+            #expect(stage.committedRecords(of: "im.events") == 1)
+            try stage.startWorker()
+            try stage.settle()
+            let report = flushed(stage)
+            #expect(report.total.accepted == 11)
+            #expect(stage.committedRecords(of: "im.events") == 11)
+        }
+    }
+
+    /// Redis is full, or another kind of key is in the way.
+    @Test(arguments: ["CONFIG SET maxmemory 1", "SET c:t:{n}at x"])
     func offsetsAreCommittedWhereNoNumbersCanBeWritten(spoiling: String) throws {
         try Stage.with { stage in
             try stage.play(state: [.bind("a")], events: [.message("m", to: ["a"])])
