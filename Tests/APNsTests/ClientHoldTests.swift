@@ -39,6 +39,7 @@ import Testing
         var limits = World.quick
         limits.streamsPerConnectionMax = 2
         limits.retryBackoff = Backoff(baseNanos: 200_000_000, capNanos: 200_000_000)
+        let plain = try PushHeaders(topic: "com.example.im", pushType: .alert)
         try await withWorld(limits: limits) { loop, world in
             await loop.run { _ in
                 let busy = world.push(1).token
@@ -64,8 +65,8 @@ import Testing
                     world.send(9...9)
                     for tag in 1...4 as ClosedRange<UInt64> {
                         world.expected += 1
-                        let lane: PushLane = tag == 3 ? .silent : .direct
-                        #expect(world.client.send(world.push(tag, token: busy, lane: lane)) == .taken)
+                        let headers = tag == 3 ? plain : nil
+                        #expect(world.client.send(world.push(tag, token: busy, headers: headers)) == .taken)
                     }
                 }
             }

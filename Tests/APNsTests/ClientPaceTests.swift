@@ -8,7 +8,8 @@ import Testing
 
 /// What the client does about others' pace: devices that want to be left alone, dead tokens, a server that is down.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ClientPaceTests {
-    @Test func aDeviceWithTooManyUpdatesGetsTheNewest() async throws {
+    @Test func aDeviceWithTooManyUpdatesGetsEachPushAndTheNewestOfACollapseID() async throws {
+        let plain = try PushHeaders(topic: "com.example.im", pushType: .alert)
         try await withWorld { loop, world in
             await loop.run { _ in
                 let busy = world.push(1).token
@@ -17,11 +18,12 @@ import Testing
                     if request.token == busy.hex, isFirst {
                         connection.answer(
                             request.stream, 429, #"{"reason":"TooManyRequests"}"#, retryAfter: "1")
-                        // Three more for the same device while it is to be left alone, and others'.
+                        // More for the same device while it is to be left alone, and others'.
                         world.onHold = { [unowned world] _ in
-                            for tag in 101...103 as ClosedRange<UInt64> {
+                            for tag in 101...105 as ClosedRange<UInt64> {
                                 world.expected += 1
-                                let held = world.client.send(world.push(tag, token: busy))
+                                let headers = tag < 103 ? plain : nil
+                                let held = world.client.send(world.push(tag, token: busy, headers: headers))
                                 #expect(held == .held)
                             }
                             world.send(201...210)
@@ -34,11 +36,10 @@ import Testing
             }
             try await world.allDone()
             await loop.run { _ in
-                for tag in [1, 101, 102] as [UInt64] { #expect(world.outcomes[tag] == .superseded) }
-                #expect(world.acceptedCount == 11)
-                #expect(world.attempts[103] == 1)
+                for tag in [1, 103, 104] as [UInt64] { #expect(world.outcomes[tag] == .superseded) }
+                #expect(world.acceptedCount == 13)
                 let ids = world.peer.requests.filter { $0.token == world.push(1).token.hex }.map(\.id)
-                #expect(ids == [world.push(1).id.description, world.push(103).id.description])
+                #expect(ids == [1, 101, 102, 105].map { world.push($0).id.description })
                 #expect(world.client.backoff.isEmpty)
             }
         }

@@ -9,89 +9,100 @@ import Testing
 
     let token: DeviceToken
     let other: DeviceToken
+    /// An alert with a collapse id.
+    let alert = Kind(.alert, collapseID: Array("c".utf8))
 
     init() throws {
         token = try #require(DeviceToken("aa"))
         other = try #require(DeviceToken("bb"))
     }
 
-    @Test func newestOfATypeWaitsAndOthersAreFree() {
+    @Test func newestOfACollapseIDWaitsAndOtherTokensAreFree() {
         var backoff = TokenBackoff()
         #expect(backoff.isEmpty && !backoff.holds(token))
         same(
-            backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100),
+            backoff.refused(token, alert, 1, order: 1, dueNanos: 100),
             TokenBackoff.Wait(dueNanos: 100, refusals: 1))
         #expect(backoff.holds(token) && !backoff.holds(other))
         same(
-            backoff.wait(token, Kind(.alert), 2, order: 2),
+            backoff.wait(token, alert, 2, order: 2),
             TokenBackoff.Wait(dueNanos: 100, refusals: 1, superseded: 1))
-        // Another type is no newer version of an alert; it waits for the alert's end.
+        // A push without its collapse id is no newer version of it, and waits for its end.
         same(
             backoff.wait(token, Kind(.background), 3, order: 3),
             TokenBackoff.Wait(dueNanos: .max, refusals: 1))
         // The place passes to the newer alert, the turn to who waits longest.
         same(
-            backoff.wait(token, Kind(.alert), 4, order: 4),
+            backoff.wait(token, alert, 4, order: 4),
             TokenBackoff.Wait(
                 dueNanos: .max, refusals: 1, superseded: 2, next: TokenBackoff.Turn(slot: 3, dueNanos: 100)))
-        same(backoff.wait(other, Kind(.alert), 5, order: 5), nil)
+        same(backoff.wait(other, alert, 5, order: 5), nil)
     }
 
-    @Test func aNumberAloneTakesNoAlertsPlace() {
+    /// APNs takes the place of no push either that another one does not name.
+    @Test func pushesWithoutACommonCollapseIDAllWait() {
         var backoff = TokenBackoff()
         _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
-        same(backoff.wait(token, Kind(.alert, .silent), 2, order: 2)?.superseded, nil)
-        same(backoff.wait(token, Kind(.alert, .group), 3, order: 3)?.superseded, 1)
+        let kinds = [
+            Kind(.alert), Kind(.alert), alert, Kind(.alert, collapseID: Array("d".utf8)), Kind(.background),
+            Kind(.background), Kind(.background, collapseID: alert.collapseID),
+        ]
+        for (index, kind) in kinds.enumerated() {
+            same(backoff.wait(token, kind, Int32(index + 2), order: UInt64(index + 2))?.superseded, nil)
+        }
+        same(backoff.wait(token, alert, 9, order: 9)?.superseded, 4)
+        _ = backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100)
+        same(backoff.ended(token, 1, isOver: true).map(\.slot), [2, 3, 5, 6, 7, 8, 9])
     }
 
     @Test func olderPushThatIsRefusedLaterIsTheOneThatGives() {
         var backoff = TokenBackoff()
-        _ = backoff.refused(token, Kind(.alert), 2, order: 2, dueNanos: 100)
-        same(backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 200).superseded, 1)
+        _ = backoff.refused(token, alert, 2, order: 2, dueNanos: 100)
+        same(backoff.refused(token, alert, 1, order: 1, dueNanos: 200).superseded, 1)
     }
 
     @Test func oneTriesAndTheOthersHearOfIt() {
         var backoff = TokenBackoff()
-        _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
+        _ = backoff.refused(token, alert, 1, order: 1, dueNanos: 100)
         _ = backoff.wait(token, Kind(.background), 2, order: 2)
         // Not before its time, and not before the one whose turn it is.
-        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 99)?.dueNanos, 100)
+        same(backoff.asks(token, alert, 1, order: 1, nowNanos: 99)?.dueNanos, 100)
         same(backoff.asks(token, Kind(.background), 2, order: 2, nowNanos: 100)?.dueNanos, .max)
-        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100), nil)
+        same(backoff.asks(token, alert, 1, order: 1, nowNanos: 100), nil)
         // A resend of the one that tries needs no other leave.
-        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 101), nil)
+        same(backoff.asks(token, alert, 1, order: 1, nowNanos: 101), nil)
         // While one tries no clock wakes a newcomer.
-        same(backoff.wait(token, Kind(.alert), 3, order: 3)?.dueNanos, .max)
+        same(backoff.wait(token, alert, 3, order: 3)?.dueNanos, .max)
         same(Set(backoff.ended(token, 1, isOver: true).map(\.slot)), [2, 3])
         #expect(backoff.isEmpty)
     }
 
     @Test func aRefusedProbeRestartsTheWait() {
         var backoff = TokenBackoff()
-        _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
-        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100), nil)
+        _ = backoff.refused(token, alert, 1, order: 1, dueNanos: 100)
+        same(backoff.asks(token, alert, 1, order: 1, nowNanos: 100), nil)
         same(
-            backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 300),
+            backoff.refused(token, alert, 1, order: 1, dueNanos: 300),
             TokenBackoff.Wait(dueNanos: 300, refusals: 2))
-        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 300), nil)
+        same(backoff.asks(token, alert, 1, order: 1, nowNanos: 300), nil)
     }
 
     @Test func secondRefusalWakesTheNewerOneThatTakesThePlace() {
         var backoff = TokenBackoff()
-        _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
-        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100), nil)
-        same(backoff.wait(token, Kind(.alert), 2, order: 2)?.dueNanos, .max)
+        _ = backoff.refused(token, alert, 1, order: 1, dueNanos: 100)
+        same(backoff.asks(token, alert, 1, order: 1, nowNanos: 100), nil)
+        same(backoff.wait(token, alert, 2, order: 2)?.dueNanos, .max)
         same(
-            backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 300),
+            backoff.refused(token, alert, 1, order: 1, dueNanos: 300),
             TokenBackoff.Wait(
                 dueNanos: .max, refusals: 2, superseded: 1, next: TokenBackoff.Turn(slot: 2, dueNanos: 300)))
     }
 
     @Test func lostTryLetsTheNextOneGo() {
         var backoff = TokenBackoff()
-        _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
+        _ = backoff.refused(token, alert, 1, order: 1, dueNanos: 100)
         _ = backoff.wait(token, Kind(.background), 2, order: 2)
-        _ = backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100)
+        _ = backoff.asks(token, alert, 1, order: 1, nowNanos: 100)
         same(backoff.ended(token, 1, isOver: false), [TokenBackoff.Turn(slot: 2, dueNanos: 100)])
         same(backoff.asks(token, Kind(.background), 2, order: 2, nowNanos: 100), nil)
         same(backoff.ended(other, 9, isOver: true), [])
@@ -99,7 +110,7 @@ import Testing
 
     @Test func longOverIsForgotten() {
         var backoff = TokenBackoff()
-        _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
+        _ = backoff.refused(token, alert, 1, order: 1, dueNanos: 100)
         same(backoff.ended(token, 1, isOver: false), [])
         backoff.sweep(nowNanos: 59_000_000_000)
         #expect(!backoff.isEmpty)
@@ -185,7 +196,7 @@ private struct BackoffWorld {
     private mutating func come() {
         guard pushes.count < 12 else { return }
         last += 1
-        let kinds = [TokenBackoff.Kind(.alert), .init(.alert, .silent), .init(.background)]
+        let kinds = [TokenBackoff.Kind(.alert), .init(.alert, collapseID: [1]), .init(.background)]
         let kind = kinds[Int(random.next(in: 0...2))]
         pushes[last] = State(place: .queued, kind: kind)
         // The client asks the table at once where the token backs off.

@@ -97,13 +97,14 @@ final class World: APNsClientDelegate, @unchecked Sendable {
 
     func push(
         _ tag: UInt64, payload: String = #"{"aps":{"alert":"hello"}}"#, expiresAtMs: Int64 = .max,
-        token given: DeviceToken? = nil, isSuspect: Bool = false, lane: PushLane = .direct
+        token given: DeviceToken? = nil, isSuspect: Bool = false, lane: PushLane = .direct,
+        headers own: PushHeaders? = nil
     ) -> Push {
         let text = String(tag, radix: 16)
         let hex = String(repeating: "0", count: 64 - text.count) + text
         guard let token = given ?? DeviceToken(hex) else { preconditionFailure("64 hex digits are a token") }
         return Push(
-            tag: tag, token: token, headers: headers, id: PushID(high: 0x1122_3344_5566_7788, low: tag),
+            tag: tag, token: token, headers: own ?? headers, id: PushID(high: 0x1122_3344_5566_7788, low: tag),
             payload: Array(payload.utf8), expiresAtMs: expiresAtMs, lane: lane, isSuspect: isSuspect)
     }
 

@@ -131,7 +131,7 @@ extension APNsClient {
 
     /// Accepts a push for a token that APNs asked to leave alone for a time.
     func hold(_ push: consuming Push) -> Admission {
-        let (token, kind) = (push.token, TokenBackoff.Kind(push.headers.pushType, push.lane))
+        let (token, kind) = (push.token, push.headers.backoffKind)
         let route = route(of: push)
         guard let slot = table.admit(push, route: route, checkDueNanos: checkDueNanos) else {
             noteFull(route)

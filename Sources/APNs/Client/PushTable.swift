@@ -171,9 +171,7 @@ struct PushTable: ~Copyable {
     func payloadBytes(_ slot: Slot) -> Int { pushes[Int(slot)].payload.count }
     func lane(_ slot: Slot) -> PushLane { pushes[Int(slot)].lane }
     func token(_ slot: Slot) -> DeviceToken { pushes[Int(slot)].token }
-    func kind(_ slot: Slot) -> TokenBackoff.Kind {
-        TokenBackoff.Kind(pushes[Int(slot)].headers.pushType, pushes[Int(slot)].lane)
-    }
+    func kind(_ slot: Slot) -> TokenBackoff.Kind { pushes[Int(slot)].headers.backoffKind }
     func isRepeatable(_ slot: Slot) -> Bool { pushes[Int(slot)].headers.isRepeatable }
 
     /// Gives access to a push; `slot` must have one.

@@ -12,6 +12,7 @@ public final class PushHeaders: Sendable {
 
     public var pushType: PushType { common.pushType }
     public var priority: PushPriority { common.priority }
+    var backoffKind: TokenBackoff.Kind { TokenBackoff.Kind(pushType, collapseID: collapseID) }
 
     /// Checks every value, because one bad header byte would cost the whole shared connection.
     ///

@@ -9,7 +9,7 @@ public enum PushOutcome: Sendable, Equatable {
     case expired
     /// APNs asks for a longer wait than `APNsLimits.holdNanos`. The caller may keep it and send it again later.
     case deferred(status: Int, reason: APNsReason, retryAfterMs: Int64)
-    /// A newer push for the device replaced it while the device backed off (429 TooManyRequests).
+    /// A newer push with its collapse id replaced it while the device backed off (429 TooManyRequests).
     case superseded
     /// APNs certainly did not process it. Sending it again cannot cause a duplicate.
     case unprocessed(UnprocessedCause)

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Device tokens that back off (429 TooManyRequests), each with its waiting pushes.
 ///
-/// While a token backs off nothing is sent to it. Only the newest push of each kind waits and supersedes the previous
-/// one, so the device gets the latest state. After the wait one push goes at a time until one is accepted. Other tokens
-/// are not affected. While empty it costs one comparison per push.
+/// While a token backs off nothing is sent to it. After the wait one push goes at a time until one is accepted. A waiting push is
+/// superseded by a newer one with its collapse id, of which a device shows only the newest. Other tokens are not affected.
+/// While empty it costs one comparison per push.
 struct TokenBackoff {
     typealias Slot = PushTable.Slot
 
-    /// A newer push replaces an older one only within a kind: a badge-only push does not replace an alert.
+    /// What a newer push must have in common with an older one to supersede it.
     struct Kind: Equatable {
         var type: PushType
-        var isSilent: Bool
+        var collapseID: [UInt8]?
 
-        init(_ type: PushType, _ lane: PushLane = .direct) {
+        init(_ type: PushType, collapseID: [UInt8]? = nil) {
             self.type = type
-            isSilent = lane == .silent
+            self.collapseID = collapseID
         }
+
+        func supersedes(_ older: Kind) -> Bool { collapseID != nil && self == older }
     }
 
     private struct Hold {
         var untilNanos: UInt64 = 0
         var refusals: UInt32 = 0
-        /// Waiting pushes with their slots; at most one per kind.
+        /// Waiting pushes with their slots; at most one per collapse id.
         var waiting: [(kind: Kind, slot: Slot, order: UInt64)] = []
         /// The push that goes next: it waits until `untilNanos`, or is in flight. All others wait for its end. Nil only
         /// while nothing waits; `elect` ensures this after every change.
@@ -43,11 +45,11 @@ struct TokenBackoff {
             return Turn(slot: next.slot, dueNanos: untilNanos)
         }
 
-        /// A push begins to wait and replaces an older one of its kind. A newer one keeps the place.
+        /// A push begins to wait and replaces an older one with its collapse id. A newer one keeps the place.
         mutating func wait(_ kind: Kind, _ slot: Slot, order: UInt64) -> Wait {
             leave(slot)
             var superseded: Slot?
-            if let other = waiting.first(where: { $0.kind == kind }) {
+            if let other = waiting.first(where: { kind.supersedes($0.kind) }) {
                 superseded = other.order > order ? slot : other.slot
                 if other.order < order { leave(other.slot) }
             }
@@ -84,7 +86,7 @@ struct TokenBackoff {
         var next: Turn?
     }
 
-    /// A push was refused with 429. It waits at least until `dueNanos`, unless a newer one of its kind already waits.
+    /// A push was refused with 429. It waits at least until `dueNanos`, unless a newer one with its collapse id waits already.
     mutating func refused(_ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, dueNanos: UInt64) -> Wait {
         var hold = holds[token] ?? Hold()
         hold.refusals &+= 1

@@ -174,7 +174,7 @@ struct SendReport {
             self.status = status
             self.reason = reason.text
         case .expired: problem = "not accepted within 30 seconds"
-        case .superseded: problem = "another push took its place"
+        case .superseded: problem = "a newer push with its collapse id took its place"
         case .unprocessed(let cause): problem = "not processed: \(cause.rawValue)"
         case .unknown(let cause, _): problem = "sent \(attempts) times without an answer: \(cause.rawValue)"
         }

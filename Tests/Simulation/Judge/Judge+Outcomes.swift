@@ -145,11 +145,12 @@ extension Judge {
             && (pushes[outcome.pid] ?? []).contains { $0.status != 200 }
     }
 
-    /// In a burst; or after a 429 the device gets the newest push only.
+    /// In a burst; or after a 429, where the message's revoke, with its collapse id, takes its place.
     private func mayBeMerged(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
         if app(event.app).burstTenths > 0 { return true }
         let own = Set(history.states.compactMap(\.token))
-        return observed.pushes.contains { $0.status == 429 && $0.atNanos <= nanos && own.contains($0.token) }
+        return sent.contains { $0.app == event.app && $0.target == event.messageID }
+            && observed.pushes.contains { $0.status == 429 && $0.atNanos <= nanos && own.contains($0.token) }
     }
 
     private func mayBeOver(_ event: Sent) -> Bool {
