@@ -46,6 +46,7 @@ public enum FleetMetrics {
     public static let lostLogLines = "carillon_log_lines_dropped_total"
     public static let started = "process_start_time_seconds"
     public static let alarms = "carillon_apns_alarms_total"
+    public static let retries = "carillon_retries_total"
     public static let retriesDenied = "carillon_retries_denied_total"
     public static let commits = "carillon_kafka_commits_total"
     public static let gap = "carillon_kafka_gap_records_total"

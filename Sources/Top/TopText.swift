@@ -60,8 +60,9 @@ enum TopText {
     private static func limits(_ view: FleetView) -> [TopLayout.Item] {
         guard view.intervalSeconds != nil else { return [Item("measuring", .quiet)] }
         if view.limits.isEmpty {
-            let isDown = view.workers.contains { $0.state == .notReady }
-            return [isDown ? Item("what is down", .bad) : Item("nothing", .good)]
+            if view.workers.contains(where: { $0.state == .notReady }) { return [Item("what is down", .bad)] }
+            let isWell = view.workers.allSatisfy { $0.state == .ready }
+            return [isWell ? Item("nothing", .good) : Item("no bound of the worker; see health", .warning)]
         }
         return view.limits.map { Item("\($0.cause) \(percent($0.share)) of the time", .warning) }
     }

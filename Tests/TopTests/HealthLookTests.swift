@@ -103,6 +103,30 @@ import Testing
         #expect(note.text.hasSuffix("most by retry_after") && note.alert == "CarillonNothingAccepted")
     }
 
+    /// Hours of good answers do not hide what APNs answers now, and an old cause does not stand for a new one.
+    @Test func theLastHalfMinuteComesFirst() throws {
+        func look(_ seconds: UInt64, _ accepted: Int, _ rejected: Int, tooMany: Int) -> WorkerLook {
+            Self.look(
+                seconds,
+                """
+                \(Self.attempts(accepted, rejected))
+                carillon_decisions_total{app="im",verdict="rejected",reason="BadDeviceToken"} 100
+                carillon_retries_total{app="im",env="production",reason="TooManyRequests"} \(tooMany)
+                """)
+        }
+        func notes(_ accepted: Int, _ rejected: Int, tooMany: Int) -> [String] {
+            HealthLook(
+                look(180, accepted, rejected, tooMany: tooMany), after: look(0, 0, 0, tooMany: 0),
+                recent: look(150, 5000, 100, tooMany: 0), wallSeconds: 1_000_000
+            ).notes.map(\.text)
+        }
+        #expect(notes(5019, 100, tooMany: 0) == [])
+        #expect(
+            notes(5000, 148, tooMany: 48) == [
+                "APNs accepted none of 48 pushes in the last 30 s, most by TooManyRequests"
+            ])
+    }
+
     /// docs/operations.md has each condition in its words.
     @Test func theDocumentationHasEveryCondition() throws {
         let top = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/operations.md")

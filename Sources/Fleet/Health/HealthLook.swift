@@ -1,56 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which rules hold for one worker, from two looks at its metrics some minutes apart.
+/// Which rules hold for one worker, from looks at its metrics some minutes apart.
 public struct HealthLook {
-    private let rates: FleetRates
+    private let window: Window
+    /// The growth of the last half minute. It shows the present answers of APNs.
+    private let recent: Window?
     private let page: MetricsPage
-    private let seconds: Double
     private let wallSeconds: Double
+
+    /// The growth of the counters since an earlier look.
+    private struct Window {
+        let rates: FleetRates
+        let seconds: Double
+
+        init(_ now: WorkerLook, after before: WorkerLook?) {
+            let earlier = before.map { [$0.address: $0] } ?? [:]
+            rates = FleetRates([now], earlier)
+            seconds = rates.longestSeconds ?? 0
+        }
+
+        func growth(_ name: String, by labels: [String]) -> [(labels: [String], count: Double)] {
+            rates.rates(name, by: labels).map { ($0.labels, ($0.rate * seconds).rounded()) }.filter { $0.count > 0 }
+        }
+
+        var inTime: String { "in the last \(FigureText.duration(seconds))" }
+    }
 
     /// The metrics that it reads.
     public static let metrics: Set<String> = [
         FleetMetrics.attempts, FleetMetrics.decisions, FleetMetrics.deadLetters, FleetMetrics.consumed,
         FleetMetrics.redisSeconds, FleetMetrics.started, FleetMetrics.lagSeconds, FleetMetrics.watermarkAge,
         FleetMetrics.pendingEvents, FleetMetrics.credentialEnd, FleetMetrics.lostLogLines, FleetMetrics.alarms,
-        FleetMetrics.retriesDenied, FleetMetrics.commits, FleetMetrics.gap, FleetMetrics.series,
+        FleetMetrics.retries, FleetMetrics.retriesDenied, FleetMetrics.commits, FleetMetrics.gap, FleetMetrics.series,
         FleetMetrics.openFiles, FleetMetrics.openFilesMax,
     ]
 
-    /// - Parameter before: the earlier look; nil where there is none, and only present values count.
-    public init(_ now: WorkerLook, after before: WorkerLook?, wallSeconds: Double) {
-        let earlier = before.map { [$0.address: $0] } ?? [:]
-        rates = FleetRates([now], earlier)
+    /// - Parameters:
+    ///   - before: the earlier look; nil where there is none, and only present values count.
+    ///   - recent: a look of half a minute ago.
+    public init(_ now: WorkerLook, after before: WorkerLook?, recent: WorkerLook? = nil, wallSeconds: Double) {
+        window = Window(now, after: before)
+        self.recent = recent.map { Window(now, after: $0) }
         page = now.metrics ?? MetricsPage([])
-        seconds = rates.longestSeconds ?? 0
         self.wallSeconds = wallSeconds
     }
 
     public var notes: [HealthNote] { apps + events + kafka + redis + system }
 
     private func growth(_ name: String, by labels: [String]) -> [(labels: [String], count: Double)] {
-        rates.rates(name, by: labels).map { ($0.labels, ($0.rate * seconds).rounded()) }.filter { $0.count > 0 }
+        window.growth(name, by: labels)
     }
 
     private func growth(_ name: String) -> Double { growth(name, by: []).first?.count ?? 0 }
 
     private func highest(_ name: String) -> Double { page.series(name).map(\.value).max() ?? 0 }
 
-    private var inTime: String { "in the last \(FigureText.duration(seconds))" }
+    private var inTime: String { window.inTime }
 
     // MARK: - Apps
 
     private var apps: [HealthNote] {
-        var answers: [[String]: (all: Double, accepted: Double, unknown: Double)] = [:]
-        for (labels, count) in growth(FleetMetrics.attempts, by: ["app", "env", "result"]) {
-            var sum = answers[[labels[0], labels[1]]] ?? (0, 0, 0)
-            sum.all += count
-            if labels[2] == "accepted" { sum.accepted += count }
-            if labels[2] == "ambiguous" { sum.unknown += count }
-            answers[[labels[0], labels[1]]] = sum
+        // The note of a present fault has the present figures.
+        let now = recent.map { answers(in: $0) } ?? []
+        let earlier = answers(in: window).filter { note in
+            !now.contains { $0.subject == note.subject && $0.rule == note.rule }
         }
-        let byName = answers.sorted { $0.key.lexicographicallyPrecedes($1.key) }
-        var notes = byName.flatMap { name, sum in
-            self.answers(.app(name[0], environment: name[1]), name[0], sum)
-        }
+        var notes = now + earlier
         for (labels, _) in growth(FleetMetrics.alarms, by: ["app", "env", "reason"]) {
             notes.append(
                 HealthNote(
@@ -66,40 +80,62 @@ public struct HealthLook {
         return notes + certificates
     }
 
+    /// The answers of APNs in that time.
+    private func answers(in window: Window) -> [HealthNote] {
+        var answers: [[String]: (all: Double, accepted: Double, unknown: Double)] = [:]
+        for (labels, count) in window.growth(FleetMetrics.attempts, by: ["app", "env", "result"]) {
+            var sum = answers[[labels[0], labels[1]]] ?? (0, 0, 0)
+            sum.all += count
+            if labels[2] == "accepted" { sum.accepted += count }
+            if labels[2] == "ambiguous" { sum.unknown += count }
+            answers[[labels[0], labels[1]]] = sum
+        }
+        let byName = answers.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+        return byName.flatMap { name, sum in
+            self.answers(.app(name[0], environment: name[1]), name[0], sum, in: window)
+        }
+    }
+
     private func answers(
-        _ subject: HealthNote.Subject, _ app: String, _ sum: (all: Double, accepted: Double, unknown: Double)
+        _ subject: HealthNote.Subject, _ app: String, _ sum: (all: Double, accepted: Double, unknown: Double),
+        in window: Window
     ) -> [HealthNote] {
         var notes: [HealthNote] = []
         let failed = sum.all - sum.accepted
+        let all = FigureText.number(sum.all)
         if sum.all >= HealthRule.answersMin, failed / sum.all > HealthRule.notAcceptedMax {
-            let reason = mostFrequentRefusal(of: app)
+            let reason = mostFrequentRefusal(of: app, in: window)
             let most = reason.map { ", most by \($0)" } ?? ""
             let waitsForAPNs = sum.accepted == 0 || reason.map(Self.waitsForAPNs.contains) ?? false
             let share = sum.accepted == 0 ? "none" : "only \(FigureText.percent(sum.accepted / sum.all))"
             notes.append(
                 HealthNote(
-                    subject, .notAccepted,
-                    "APNs accepted \(share) of \(FigureText.number(sum.all)) pushes \(inTime)\(most)",
-                    alert: waitsForAPNs ? "CarillonNothingAccepted" : nil))
+                    subject, .notAccepted, "APNs accepted \(share) of \(all) pushes \(window.inTime)\(most)",
+                    alert: waitsForAPNs ? HealthRule.nothingAccepted : nil))
         }
         if sum.all >= HealthRule.unansweredMin, sum.unknown / sum.all > HealthRule.unansweredMax {
+            let unknown = FigureText.number(sum.unknown)
             notes.append(
-                HealthNote(
-                    subject, .unanswered,
-                    "\(FigureText.number(sum.unknown)) of \(FigureText.number(sum.all)) pushes had no answer \(inTime)"
-                ))
+                HealthNote(subject, .unanswered, "\(unknown) of \(all) pushes had no answer \(window.inTime)"))
         }
         return notes
     }
 
-    /// Reasons of parked pushes that APNs itself causes. The others only wait behind these, or for a limit of the app.
-    private static let waitsForAPNs: Set = ["credential", "unavailable", "retry_after"]
+    /// Reasons of parked pushes that APNs itself causes, and its answers after which a push is tried again. Other parked pushes
+    /// only wait behind these, or for a limit of the app.
+    private static let waitsForAPNs: Set = [
+        "credential", "unavailable", "retry_after", "TooManyRequests", "InternalServerError", "ServiceUnavailable",
+        "Shutdown",
+    ]
 
-    private func mostFrequentRefusal(of app: String) -> String? {
-        growth(FleetMetrics.decisions, by: ["app", "verdict", "reason"]).filter { labels, _ in
-            labels[0] == app
-                && (labels[1] == "rejected" || labels[1] == "parked" && Self.waitsForAPNs.contains(labels[2]))
-        }.max { $0.count < $1.count }?.labels[2]
+    private func mostFrequentRefusal(of app: String, in window: Window) -> String? {
+        let ended = window.growth(FleetMetrics.decisions, by: ["app", "reason", "verdict"]).filter { labels, _ in
+            labels[2] == "rejected" || labels[2] == "parked" && Self.waitsForAPNs.contains(labels[1])
+        }
+        let triedAgain = window.growth(FleetMetrics.retries, by: ["app", "reason"]).filter { labels, _ in
+            Self.waitsForAPNs.contains(labels[1])
+        }
+        return (ended + triedAgain).filter { $0.labels[0] == app }.max { $0.count < $1.count }?.labels[1]
     }
 
     /// They have no environment: an app's own one gets the note.
@@ -170,7 +206,8 @@ public struct HealthLook {
     }
 
     private var redis: [HealthNote] {
-        guard let spread = rates.spread(FleetMetrics.redisSeconds), spread.p99 > HealthRule.redisSecondsMax else {
+        guard let spread = window.rates.spread(FleetMetrics.redisSeconds), spread.p99 > HealthRule.redisSecondsMax
+        else {
             return []
         }
         return [

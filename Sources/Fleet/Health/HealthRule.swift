@@ -45,6 +45,9 @@ public enum HealthRule: String, CaseIterable, Sendable {
         }
     }
 
+    /// The alert of `notAccepted` where APNs refuses all pushes, or asks to wait.
+    public static let nothingAccepted = "CarillonNothingAccepted"
+
     /// The alert of the same cause, which names its runbook.
     public var alert: String {
         switch self {

@@ -22,6 +22,7 @@ final class OperatorWatch {
     private static let idleNanos: UInt64 = 10_000_000_000
     private static let freshNanos: UInt64 = 1_500_000_000
     private static let outcomesMax = 18
+    private static let recentMax = 3
     private static let address = "this worker"
     private static let families = Set(FleetMetrics.all).union(HealthLook.metrics)
     private static let names = FleetMetrics.names.union(HealthLook.metrics)
@@ -77,7 +78,11 @@ final class OperatorWatch {
             let names = HealthLook.metrics.union([FleetMetrics.redisSeconds + "_bucket"])
             let kept = MetricsPage(registry.exposition(of: HealthLook.metrics), names: names)
             let look = WorkerLook(address: Self.address, atNanos: nowNanos, answer: .facts(kept, StatusFacts()))
-            notes = HealthLook(look, after: outcomes.first, wallSeconds: Double(wallMs) / 1000).notes
+            notes =
+                HealthLook(
+                    look, after: outcomes.first, recent: outcomes.suffix(Self.recentMax).first,
+                    wallSeconds: Double(wallMs) / 1000
+                ).notes
             outcomes.append(look)
             if outcomes.count > Self.outcomesMax { outcomes.removeFirst() }
         }

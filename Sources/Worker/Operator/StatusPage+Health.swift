@@ -27,7 +27,7 @@ extension StatusPage {
     private var headline: Markup {
         switch snapshot.health {
         case .ok: "All is well."
-        case .degraded: "It works, and needs attention."
+        case .degraded: "It runs, and needs attention."
         case .down: "It does not work, or only in part."
         case .starting: "It starts: nothing is known yet."
         case .draining: "It ends: it reads nothing more, and finishes its work."

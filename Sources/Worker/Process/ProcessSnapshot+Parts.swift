@@ -43,16 +43,20 @@ extension ProcessSnapshot {
         var unreadable: [String] = []
         for text in shards.flatMap(\.unreadableTopics) where !unreadable.contains(text) { unreadable.append(text) }
         for text in unreadable { part.add(.down, text, alert: "CarillonNoAssignment") }
-        if shards.allSatisfy({ $0.heldPartitions == 0 }) {
+        let isUnreachable = shards.allSatisfy { $0.kafkaReach == .none }
+        let hasPartition = shards.contains { $0.heldPartitions > 0 }
+        if isUnreachable {
+            // The cause alone.
+            let effect = hasPartition ? "" : ", so no partition is assigned"
+            part.add(.down, "no broker answers\(effect)", alert: "CarillonNoAssignment")
+        } else if !hasPartition {
             part.add(.down, "no partition is assigned", alert: "CarillonNoAssignment")
         } else if !awaited.isEmpty {
             part.add(
                 .down, "not shared out yet by the group: \(awaited.joined(separator: ", "))",
                 alert: "CarillonNoAssignment")
         }
-        if shards.allSatisfy({ $0.kafkaReach == .none }) {
-            part.add(.down, "no broker answers", alert: "CarillonNoAssignment")
-        } else if shards.contains(where: { $0.kafkaReach == .none || $0.kafkaReach == .partial }) {
+        if !isUnreachable, shards.contains(where: { $0.kafkaReach == .none || $0.kafkaReach == .partial }) {
             part.add(.degraded, "brokers do not answer about every partition", alert: "CarillonNoAssignment")
         }
         for refused in shards.flatMap(\.refusedTopics) {

@@ -97,7 +97,7 @@ import Testing
         #expect(part(.none, .whole) == "kafka: degraded: brokers do not answer about every partition")
         #expect(part(.whole, .partial) == "kafka: degraded: brokers do not answer about every partition")
         #expect(part(.whole, partitions: 0) == "kafka: down: no partition is assigned")
-        #expect(part(.none, partitions: 0) == "kafka: down: no partition is assigned; no broker answers")
+        #expect(part(.none, partitions: 0) == "kafka: down: no broker answers, so no partition is assigned")
     }
 
     @Test func aTopicThatRefusesRecordsIsDegraded() {
