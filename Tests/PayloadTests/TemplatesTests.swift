@@ -28,6 +28,20 @@ import Testing
         #expect(Templates(languages: ["en": language(["a": "{x}"])]).templateGaps.isEmpty)
     }
 
+    /// As `carillon explain` tells it.
+    @Test func howATemplateFitsALanguage() {
+        let order = Templates.Template(content: "{name}, {number} is ready")
+        let templates = Templates(
+            languages: ["en": Templates.Language(templates: [UTF8Key("order"): order])], defaultLanguage: "en")
+        func words(_ id: String, _ args: [String: String]) -> String {
+            let args = Dictionary(uniqueKeysWithValues: args.map { (UTF8Key($0.key), $0.value) })
+            return templates.words(for: PushOptions.Template(id: id, args: args), language: "de")
+        }
+        #expect(words("order", ["name": "Ann", "number": "7"]) == "in en")
+        #expect(words("order", ["nick": "Ann"]) == "in en, without its arguments name, number")
+        #expect(words("ordre", [:]) == "unknown, so another text is shown")
+    }
+
     /// Each language with numbers and their categories, from the samples of CLDR's plural rules.
     static let categories: [(String, String)] = [
         ("zh-Hans", "0 other, 1 other, 2 other, 100 other"), ("ja", "1 other"), ("ko", "1 other"), ("th", "1 other"),

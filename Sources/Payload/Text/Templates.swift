@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Digits
-import PushCore
+public import PushCore
 
 /// An app's built-in texts per language (contract section 8, `templates`): a plain value from the configuration.
 public struct Templates: Sendable, Equatable {
@@ -145,6 +145,15 @@ public struct Templates: Sendable, Equatable {
         return Template(
             title: found.title.map { fill($0, limit: Self.titleCharacters) },
             content: found.content.map { fill($0, limit: Self.contentCharacters) })
+    }
+
+    /// How a message's template fits a language, in words: its language, and arguments that it names and the message lacks.
+    public func words(for use: PushOptions.Template, language: String) -> String {
+        let id = UTF8Key(use.id)
+        let found = nearest(language) { texts, tag in texts.templates[id].map { (template: $0, tag: tag) } }
+        guard let found else { return "unknown, so another text is shown" }
+        let missing = found.template.arguments.filter { use.args[$0] == nil }.map(\.text).sorted()
+        return "in \(found.tag)" + (missing.isEmpty ? "" : ", without its arguments \(missing.joined(separator: ", "))")
     }
 
     private static let titleCharacters = 100

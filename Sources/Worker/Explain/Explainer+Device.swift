@@ -156,10 +156,15 @@ struct DeviceContext {
         let variant = PayloadVariant(
             message, token: token, settings: user.job.settings, isForced: user.job.isForced,
             defaultLanguage: policy.defaultLanguage)
+        let template = message.push.template.map { use in
+            let words = user.event.app.context.templates.words(for: use, language: variant.language)
+            return ", template \(use.id) \(words)"
+        }
         return Explanation.Step(
             13, "render",
             input: "profile \((message.push.profile ?? policy.profile).rawValue), language \(variant.language), "
-                + "details " + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : ""),
+                + "details " + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : "")
+                + (template ?? ""),
             outcome: renderOutcome(message, badge: badge))
     }
 

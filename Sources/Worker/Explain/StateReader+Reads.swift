@@ -159,15 +159,49 @@ extension StateReader {
         return reading?.badge(size: size) ?? 0
     }
 
-    /// A user as the worker sees it: settings, tokens, presence and the gateways' leases.
+    /// A user as the worker sees it: settings, tokens, presence and the gateways' leases. A key of a wrong type counts as absent.
     public func user(app: String, uid: String) async throws(RedisFault) -> UserFacts {
-        let recipient = try await recipient(app: app, uid: uid, conversation: "", group: nil)
-        var leases: [String: Int64] = [:]
-        for gateway in Set(recipient.presence.map(\.gateway)) { leases[gateway] = try await lease(gateway) }
-        return UserFacts(
-            settings: recipient.settings, tokens: recipient.tokens, presence: recipient.presence,
-            malformedPresence: try await malformedPresence(app: app, uid: uid), leases: leases,
-            badge: try await badge(app: app, uid: uid), mutes: try await mutes(app: app, uid: uid))
+        var facts = UserFacts()
+        let stored = try await readable("settings and tokens", &facts.unreadable) { () async throws(RedisFault) in
+            try await self.stored(app: app, uid: uid)
+        }
+        if let stored { (facts.settings, facts.tokens) = (stored.settings, stored.tokens) }
+        let presence = try await readable("presence", &facts.unreadable) { () async throws(RedisFault) in
+            try await self.presence(app: app, uid: uid)
+        }
+        if let presence { (facts.presence, facts.malformedPresence) = presence }
+        let badge = try await readable("badge", &facts.unreadable) { () async throws(RedisFault) in
+            try await self.badge(app: app, uid: uid)
+        }
+        facts.badge = badge ?? 0
+        let mutes = try await readable("mutes", &facts.unreadable) { () async throws(RedisFault) in
+            try await self.mutes(app: app, uid: uid)
+        }
+        facts.mutes = mutes ?? []
+        for gateway in Set(facts.presence.map(\.gateway)) { facts.leases[gateway] = try await lease(gateway) }
+        return facts
+    }
+
+    /// A part of a user; nil if its key has a wrong type, which is noted.
+    private func readable<Value>(
+        _ part: String, _ unreadable: inout [String], _ body: () async throws(RedisFault) -> Value
+    ) async throws(RedisFault) -> Value? {
+        do throws(RedisFault) {
+            return try await body()
+        } catch {
+            guard error.code == .wrongType else { throw error }
+            unreadable.append(part)
+            return nil
+        }
+    }
+
+    private func stored(app: String, uid: String) async throws(RedisFault) -> Recipient {
+        try await ask({ (store, tag) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: tag) }) {
+            reply in
+            var recipient = Recipient(uid: uid)
+            RecipientReplies.user(reply, into: &recipient)
+            return recipient
+        }
     }
 
     /// The user's own mutes, also ended ones.
@@ -177,21 +211,23 @@ extension StateReader {
             { RecipientReplies.mutes($0) })
     }
 
-    /// Fields of the presence key that count as absent because nobody can read them.
-    private func malformedPresence(app: String, uid: String) async throws(RedisFault) -> [UserFacts.Malformed] {
-        var found: [UserFacts.Malformed] = []
-        try await ask(
-            1,
-            { (store, tags) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: tags[0]) },
-            { _, reply in
-                reply.forEachPair { field, value in
-                    guard found.count < RecipientReplies.devicesMax,
-                        PresenceText.entry(device: field.bytes, value: value.bytes) == nil
-                    else { return }
-                    found.append(UserFacts.Malformed(device: field.bytes, value: value.bytes))
-                }
-            })
-        return found
+    /// - Returns: also the fields of the presence key that count as absent because nobody can read them.
+    private func presence(
+        app: String, uid: String
+    ) async throws(RedisFault) -> ([DevicePresence], malformed: [UserFacts.Malformed]) {
+        try await ask({ (store, tag) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: tag) }) {
+            reply in
+            var recipient = Recipient(uid: uid)
+            RecipientReplies.presence(reply, into: &recipient)
+            var malformed: [UserFacts.Malformed] = []
+            reply.forEachPair { field, value in
+                guard malformed.count < RecipientReplies.devicesMax,
+                    PresenceText.entry(device: field.bytes, value: value.bytes) == nil
+                else { return }
+                malformed.append(UserFacts.Malformed(device: field.bytes, value: value.bytes))
+            }
+            return (recipient.presence, malformed)
+        }
     }
 
     /// Reads a lease that does not exist; in a cluster, from one node.
@@ -200,17 +236,19 @@ extension StateReader {
 
 /// The stored data of one user of one app.
 public struct UserFacts: Sendable {
-    public var settings: UserSettings
-    public var tokens: [BoundToken]
-    public var presence: [DevicePresence]
+    public var settings = UserSettings()
+    public var tokens: [BoundToken] = []
+    public var presence: [DevicePresence] = []
     /// Presence that counts as absent.
     public var malformedPresence: [Malformed] = []
     /// The epochs of the gateways' leases; a missing entry means no lease.
-    public var leases: [String: Int64]
+    public var leases: [String: Int64] = [:]
     /// Uncapped.
-    public var badge: Int64
+    public var badge: Int64 = 0
     /// The user's own mutes by conversation, also ended ones.
-    public var mutes: [Muted]
+    public var mutes: [Muted] = []
+    /// The parts whose keys have a wrong type: they count as absent.
+    public var unreadable: [String] = []
 
     /// A conversation that the user muted.
     public struct Muted: Sendable {

@@ -16,12 +16,16 @@ enum UserText {
         text += rows(ofMutes: facts.mutes, nowMs: Loop.wallMs())
         if facts.tokens.isEmpty { text += row("tokens", Style.dim("none: nothing can be pushed")) }
         for token in facts.tokens { text += row("token", line(token)) }
-        if facts.presence.isEmpty, facts.malformedPresence.isEmpty {
+        for part in facts.unreadable {
+            let key = part == "presence" ? " p:{\(app):\(uid)}" : ""
+            text += row(part, Style.red("not readable: its key\(key) in Redis has a wrong type and counts as absent"))
+        }
+        if facts.presence.isEmpty, facts.malformedPresence.isEmpty, !facts.unreadable.contains("presence") {
             text += row("presence", Style.dim("none: no gateway has written any"))
         }
         for device in facts.presence { text += row("presence", line(device, facts)) }
         for field in facts.malformedPresence {
-            let words = Style.red("malformed, counts as absent (contract section 4 has the form)")
+            let words = Style.red("malformed, counts as absent (the form: docs/contract/redis.md#presence)")
             text += row("presence", "\(field.device)  \(words): \(field.value)")
         }
         return text
@@ -162,6 +166,10 @@ enum UserText {
             writer.member("value", field.value)
             writer.endObject()
         }
+        writer.endArray()
+        writer.key("unreadable")
+        writer.beginArray()
+        for part in facts.unreadable { writer.string(part) }
         writer.endArray()
         writer.endObject()
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"

@@ -67,6 +67,7 @@ struct ExplainCommand: Command {
 
     private func explainAll(_ reader: LineReader, _ explainer: Explainer) async -> ExitCode {
         var count = 0
+        var isWrapped = false
         while true {
             let line: [UInt8]
             do throws(LineReader.Fault) {
@@ -90,9 +91,21 @@ struct ExplainCommand: Command {
                 Terminal.err("carillon explain: line \(reader.number): Redis: \(error)\n")
                 return .failed
             }
+            if count == 0 { isWrapped = Self.isBegun(line) }
             count += 1
+        }
+        if isWrapped, count > 1 {
+            Terminal.err(
+                "carillon explain: line 1 is the beginning of an object: one record per line is wanted "
+                    + "(jq -c . FILE puts a record on one line)\n")
         }
         if count == 0 { Terminal.err("carillon explain: \(eventPath) contains no record\n") }
         return count > 0 ? .done : .failed
+    }
+
+    /// The line begins an object and does not end it.
+    private static func isBegun(_ line: [UInt8]) -> Bool {
+        let text = line.filter { $0 > 0x20 }
+        return text.first == UInt8(ascii: "{") && text.last != UInt8(ascii: "}")
     }
 }
