@@ -76,7 +76,7 @@ extension Pipeline {
     func logLeft() {
         var phases: [String: Int] = [:]
         work.recipients.forEach { job in
-            phases["\(job.machine.phase)", default: 0] += 1
+            phases[job.machine.phase.name, default: 0] += 1
             for device in job.devices where device.isOpen {
                 phases["device \(device.phase)", default: 0] += 1
             }

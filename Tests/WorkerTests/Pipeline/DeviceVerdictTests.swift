@@ -286,7 +286,7 @@ struct UnclaimedTests {
             pipeline.dispatcher.waitForTwin(jobs[1])
             let isParked = pipeline.dispatcher.parkBesideEarlierTry(jobs[0], candidate)
             return passages == [.goesOn, .kept] && isParked == .kept
-                ? jobs.map { $0.machine.phase == .open && !$0.machine.isMarked } : []
+                ? jobs.map { $0.machine.isOpen && !$0.machine.isMarked } : []
         }
         #expect(areInTopic == [true, true])
     }
@@ -460,9 +460,7 @@ private final class Played {
         resuming earlier: EarlierDevices? = nil, withoutDevice: Reason? = nil, acknowledged: [String] = [],
         owesClaim: Bool = false
     ) {
-        if job.candidate == nil, !job.machine.decideAgain() { return }
-        let candidate = Candidate(uid: "u", order: 0)
-        job.candidate = candidate
+        guard job.machine.decideAgain(Candidate(uid: "u", order: 0)), let candidate = job.candidate else { return }
         candidate.recipient.tokens = tokens
         candidate.recipient.presence = presence
         if isMuted { candidate.recipient.mute = .init(level: .blocked) }

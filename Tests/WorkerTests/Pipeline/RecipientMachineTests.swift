@@ -88,7 +88,7 @@ import Testing
 
 @Suite struct RecipientMachineTests {
     @Test func aRecipientIsMarkedOnceAllIsRecorded() {
-        var machine = RecipientMachine()
+        var machine = RecipientMachine(Candidate(uid: "u", order: 0))
         holds(machine.decided())
         machine.opened(devices: 2)
         machine.deviceEnded()
@@ -106,16 +106,16 @@ import Testing
     }
 
     @Test func aDecisionThatNobodyWaitsForAnyMoreIsIgnored() {
-        var machine = RecipientMachine()
+        var machine = RecipientMachine(Candidate(uid: "u", order: 0))
         machine.handBack()
         holds(machine.next(areDeliveriesSettled: true) == .end)
         holds(!machine.decided(), "a late reply revives nobody")
-        holds(!machine.decideAgain() && !machine.readAcks() && !machine.waitForTwin())
+        holds(!machine.decideAgain(Candidate(uid: "u", order: 0)) && !machine.readAcks() && !machine.waitForTwin())
         #expect(machine.hasEnded)
     }
 
     @Test func handedBackWorkIsNotMarked() {
-        var machine = RecipientMachine()
+        var machine = RecipientMachine(Candidate(uid: "u", order: 0))
         _ = machine.decided()
         machine.opened(devices: 1)
         machine.leaveUnmarked()
@@ -154,7 +154,7 @@ import Testing
 
     /// The recipient with its devices, as `Dispatcher` drives them, and what it has left behind.
     private struct World {
-        var machine = RecipientMachine()
+        var machine = RecipientMachine(Candidate(uid: "u", order: 0))
         var devices: [DeviceWork] = []
         var occupied = 0
         var ends = 0
@@ -166,9 +166,9 @@ import Testing
             case 1: endOne(&random)
             case 2: if machine.unackedRecords > 0 { _ = machine.recordAcknowledged() }
             case 3: if machine.didMark() { ends += 1 }
-            case 4: if machine.phase == .readingAcks { _ = machine.didReadAcks() }
-            case 5: if machine.phase == .waitingForTwin { _ = machine.decideAgain() }
-            case 6: if !isHandedBack { _ = machine.decideAgain() }
+            case 4: if machine.readsAcks { _ = machine.didReadAcks() }
+            case 5: if machine.waitsForTwin { _ = machine.decideAgain(Candidate(uid: "u", order: 0)) }
+            case 6: if !isHandedBack { _ = machine.decideAgain(Candidate(uid: "u", order: 0)) }
             case 7: _ = machine.readAcks()
             case 8: _ = machine.waitForTwin()
             case 9: advance(&random)

@@ -103,7 +103,7 @@ extension Dispatcher {
     func endIfComplete(_ job: RecipientJob) {
         if job.hold == .untilDesktopHasIt { settlePhones(job) }
         if job.parking != nil { parkIfAllWaits(job) }
-        if job.machine.phase == .open, job.machine.openDevices == 0, job.machine.isMarked {
+        if job.machine.isOpen, job.machine.openDevices == 0, job.machine.isMarked {
             recordLeftBehind(job, .suppressed, job.leftReason)
             recorder.offerSMSIfAllFailed(job)
         }
@@ -141,9 +141,8 @@ extension Dispatcher {
     /// Its partition goes to another owner. Pushes on a stream end here and are marked; everything else is left to that
     /// owner.
     func handBack(_ job: RecipientJob) {
-        job.candidate = nil
         noteDecided(job)
-        var isLeft = job.machine.phase != .open && job.machine.phase != .marking
+        var isLeft = !job.machine.isOpen && !job.machine.isMarking
         job.machine.handBack()
         for index in job.devices.indices where job.devices[index].isOpen {
             // In the client and not withdrawn: it is on a stream.
@@ -153,7 +152,7 @@ extension Dispatcher {
         }
         // The next owner may come before the broker's answer about its record, also for pushes now in flight.
         job.flags.insert(.handedBack)
-        if job.machine.phase == .open { markAccepted(job) }
+        if job.machine.isOpen { markAccepted(job) }
         if isLeft {
             job.machine.leaveUnmarked()
             job.event.isHandedBack = true

@@ -49,7 +49,7 @@ extension Dispatcher {
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
         noteActivity(job)
         job.devices[index].push?.isAccepted = true
-        let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.phase == .open
+        let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.isOpen
         job.unmarkedDevice = Int32(index)
         if !isLast || recorder.outbox.isBehind || job.flags.contains(.handedBack) { markAccepted(job) }
     }

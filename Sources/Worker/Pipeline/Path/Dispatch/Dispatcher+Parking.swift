@@ -45,7 +45,7 @@ extension Dispatcher {
     func parkQueued(_ isFull: (EventJob) -> Bool) {
         var jobs: [RecipientJob] = []
         work.recipients.forEach { job in
-            guard job.event.parked == nil, isFull(job.event), job.mayPark, job.machine.phase == .open else { return }
+            guard job.event.parked == nil, isFull(job.event), job.mayPark, job.machine.isOpen else { return }
             jobs.append(job)
         }
         for job in jobs.sorted(by: { $0.order < $1.order }) {
@@ -63,7 +63,7 @@ extension Dispatcher {
     /// No mark can say which of the recipient's pushes APNs accepted. So it waits in the topic, with the devices that are
     /// done, and its event is settled: a crash repeats only pushes that are in flight.
     func parkUnclaimed(_ job: RecipientJob) {
-        if !job.mayPark || job.event.digest != nil || job.machine.phase != .open { return }
+        if !job.mayPark || job.event.digest != nil || !job.machine.isOpen { return }
         // All at the last ack's time: a connection that is taken for silent too early would alert twice.
         guard let dueNanos = job.devices.lazy.compactMap(\.ackDueNanos).max() else { return }
         let leftNanos = dueNanos > shard.nowNanos ? dueNanos &- shard.nowNanos : 0
@@ -81,7 +81,7 @@ extension Dispatcher {
     func parkUnclaimed() {
         var jobs: [RecipientJob] = []
         work.recipients.forEach { job in
-            guard job.flags.contains(.owesClaim), job.mayPark, job.machine.phase == .open,
+            guard job.flags.contains(.owesClaim), job.mayPark, job.machine.isOpen,
                 job.event.hasManyRecipients || job.flags.contains(.accepted), job.event.digest == nil
             else { return }
             jobs.append(job)
@@ -105,7 +105,7 @@ extension Dispatcher {
         guard let job = work.recipient(ref), !job.machine.hasEnded else { return shard.late() }
         shard.writes.refused(fault, nowNanos: shard.nowNanos)
         job.flags.insert(.owesClaim)
-        if job.machine.phase != .open { return }
+        if !job.machine.isOpen { return }
         parkUnclaimed(job)
         endIfComplete(job)
     }
@@ -161,7 +161,6 @@ extension Dispatcher {
 
     private func parkWhole(_ job: RecipientJob, dueMs: Int64) {
         noteDecided(job)
-        job.candidate = nil
         recorder.write(OutcomeRecord(uid: job.uid, verdict: .parked, reason: ParkCause.behind.rawValue), of: job)
         write(job, waits: [RecipientParking.Wait(device: -1, cause: .behind, dueMs: dueMs)])
     }
@@ -174,7 +173,7 @@ extension Dispatcher {
     /// If all open devices of the recipient wait to be parked, and no earlier recipient of these devices does, parks
     /// it.
     func parkIfAllWaits(_ job: RecipientJob) {
-        guard let parking = job.parking, job.machine.phase == .open, job.machine.openDevices > 0 else { return }
+        guard let parking = job.parking, job.machine.isOpen, job.machine.openDevices > 0 else { return }
         if job.devices.contains(where: { $0.isOpen && !$0.isParked }) { return }
         let waits = parking.waits.filter { job.devices[$0.device].isParked }
         if waits.isEmpty || waits.contains(where: { waitsForEarlier(job, $0) }) { return }
@@ -225,9 +224,9 @@ extension Dispatcher {
 
     /// Its twin is in the topic from now on: it follows, so that one shard has both.
     private func follow(_ ref: WorkRef, dueMs: Int64) {
-        guard let twin = work.recipient(ref), twin.machine.phase == .waitingForTwin else { return shard.late() }
+        guard let twin = work.recipient(ref), twin.machine.waitsForTwin else { return shard.late() }
         guard twin.devices.isEmpty, twin.event.parked?.record.uid == nil, twin.event.digest == nil, twin.mayPark,
-            twin.machine.decideAgain(), twin.machine.decided()
+            twin.machine.followTwin()
         else { return twinEnded(ref) }
         parkWhole(twin, dueMs: dueMs &+ Self.unclaimedMs)
     }

@@ -13,15 +13,12 @@ extension Dispatcher {
 
     /// Reads everything again for another round.
     func decideAgain(_ job: RecipientJob) {
-        if !job.machine.decideAgain() { return shard.late() }
+        if !job.machine.decideAgain(Candidate(uid: job.uid, order: job.order)) { return shard.late() }
         // A queued push has its number from the previous round: it is claimed again at its turn.
         for index in job.devices.indices where job.devices[index].isQueued {
             job.devices[index].push?.checkedNanos = 0
         }
-        if job.candidate == nil {
-            job.candidate = Candidate(uid: job.uid, order: job.order)
-            job.needContent(shard.reader)
-        }
+        job.needContent(shard.reader)
         again.append(job)
         shard.requestTurn()
     }
@@ -71,7 +68,7 @@ extension Dispatcher {
             if isBroken { didReadOwnAcks(job, candidate, []) } else { again.append(job) }
             return shard.requestTurn()
         }
-        if job.machine.phase != .readingAcks { return shard.late() }
+        if !job.machine.readsAcks { return shard.late() }
         if isBroken { didReadAcks(job, []) } else { retryAcks(job) }
     }
 
@@ -80,7 +77,7 @@ extension Dispatcher {
         if let candidate = job.candidate, candidate.phase == .readingAcks {
             return didReadOwnAcks(job, candidate, devices)
         }
-        if job.machine.phase != .readingAcks { return shard.late() }
+        if !job.machine.readsAcks { return shard.late() }
         didReadAcks(job, devices)
     }
 
@@ -165,10 +162,10 @@ extension Dispatcher {
 
     /// The hold is over: everything is read again, and the phones are pushed unless the message was read.
     func endHold(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), !job.machine.hasEnded, job.machine.phase != .marking else {
+        guard let job = work.recipient(ref), !job.machine.hasEnded, !job.machine.isMarking else {
             return shard.late()
         }
-        guard job.machine.phase == .open else { return postpone(.hold(ref)) }
+        guard job.machine.isOpen else { return postpone(.hold(ref)) }
         job.hold = .over
         if job.devices.contains(where: \.isHeld) { decideAgain(job) }
     }
@@ -185,7 +182,7 @@ extension Dispatcher {
     /// `hold_s` 0: phones end once a live desktop has the message, by its ack or its own push, now or in an earlier
     /// try. If every desktop's push failed or was parked, they are decided like after a hold.
     func settlePhones(_ job: RecipientJob) {
-        if job.machine.phase != .open { return }
+        if !job.machine.isOpen { return }
         guard job.devices.contains(where: \.waitsForDesktop) else {
             return job.hold = .none
         }

@@ -46,7 +46,6 @@ extension Dispatcher {
         beginDevices(job, candidate, decision)
         endRebound(job, decision)
         if job.parking != nil { endReturnedWithoutRoute(job, decision) }
-        job.candidate = nil
         if job.flags.contains(.owesClaim) { parkUnclaimed(job) }
         scheduleAckLook(job)
         recorder.flushDeliveries(of: job.event)
@@ -196,7 +195,6 @@ extension Dispatcher {
         recordWithoutDevice(job, decision, earlier)
         beginDevices(job, candidate, decision)
         if job.parking != nil { endReturnedWithoutRoute(job, decision) }
-        job.candidate = nil
         recordLeftBehind(job, .expired, .expired)
         for index in job.devices.indices where job.devices[index].isWaiting || job.rebound.contains(index) {
             end(job, index, .expired, Reason.expired.rawValue)

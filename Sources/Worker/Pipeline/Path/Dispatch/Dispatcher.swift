@@ -128,7 +128,7 @@ final class Dispatcher {
 
     /// The twin has ended.
     func twinEnded(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.machine.phase == .waitingForTwin else { return shard.late() }
+        guard let job = work.recipient(ref), job.machine.waitsForTwin else { return shard.late() }
         decideAgain(job)
     }
 
@@ -150,7 +150,6 @@ final class Dispatcher {
         recorder.flushDeliveries(of: job.event)
         // In a later round another worker may have finished it. Pushes in flight still return to their devices.
         replaceWaiting(job)
-        job.candidate = nil
         job.machine.leaveUnmarked()
         endIfComplete(job)
     }
@@ -159,7 +158,6 @@ final class Dispatcher {
     func endUnrecorded(_ job: RecipientJob) {
         guard job.machine.decided() else { return shard.mistake("a recipient ends that is not being decided") }
         noteDecided(job)
-        job.candidate = nil
         job.machine.leaveUnmarked()
         endIfComplete(job)
     }

@@ -5,16 +5,14 @@ import Redis
 
 /// One recipient of one event in progress, from the first read to the mark.
 ///
-/// Before its routes begin it has a `candidate`; afterwards it keeps only open state.
+/// Before its routes begin its machine has a candidate; afterwards it keeps only open state.
 final class RecipientJob {
     let event: EventJob
     let uid: String
     /// Its number among all recipients of the shard, in the order of their start.
     let order: UInt64
     var ref = WorkRef.none
-    var machine = RecipientMachine()
-    /// The present round of its decision; nil if none is in progress.
-    var candidate: Candidate?
+    var machine: RecipientMachine
     /// Every device with a route so far. Rounds append, so that an answer's index stays valid.
     var devices: [DeviceWork] = []
     /// The settings for its pushes, from the last round.
@@ -28,8 +26,8 @@ final class RecipientJob {
     var trace: TraceBytes?
     /// Its outcomes, for the mark; or those in the mark of an earlier try that finished.
     var counts = RecipientCounts()
-    /// The finished-mark command, if it was built before the last record was acknowledged.
-    var mark: PreparedCommand?
+    /// What marks it as finished, if it was built before the last record was acknowledged.
+    var mark: FinishedMark?
     /// Its state in `carillon.parked`; nil if it was never parked.
     var parking: RecipientParking?
     /// Time of the last round's reads, monotonic.
@@ -45,7 +43,6 @@ final class RecipientJob {
 
     /// `Decision.counted` of the last round, or of an earlier round with a refused claim.
     var isCounted = false
-    var hasMarkFailed = false
     private var usesContent = true
     /// The reason for devices without a route in later rounds.
     var leftReason = Reason.noToken
@@ -58,8 +55,6 @@ final class RecipientJob {
     var facts: DecisionFacts = []
     /// Consecutive failed steps besides the candidate's; spaces the retries.
     var failures: Int32 = 0
-    /// Outstanding answers for its mark.
-    var awaitedMarks: Int32 = 0
     /// Rounds caused by a re-bound token.
     var reboundRounds: Int32 = 0
     /// The device with the last accepted push. Its record and the mark are outstanding. -1 for none.
@@ -89,6 +84,15 @@ final class RecipientJob {
         case notYet
         /// It was denied without a claim, and has none.
         case none
+    }
+
+    /// The command that marks it as finished, or its part of one.
+    enum FinishedMark {
+        case own(PreparedCommand)
+        /// In the common key of the message's members.
+        case inGroup(PreparedCommand)
+
+        var inGroup: PreparedCommand? { if case .inGroup(let part) = self { part } else { nil } }
     }
 
     /// Phones wait for the user's desktop.
@@ -141,21 +145,19 @@ final class RecipientJob {
         static let handedBack = Flags(rawValue: 1 << 13)
         /// It cannot be parked: its record is too large for the topic.
         static let staysInMemory = Flags(rawValue: 1 << 14)
-        /// Its mark was built for the members' common key.
-        static let markedInGroup = Flags(rawValue: 1 << 15)
         /// A device acknowledged: the user has the message.
-        static let reached = Flags(rawValue: 1 << 16)
+        static let reached = Flags(rawValue: 1 << 15)
         /// A later round gave up some device's route.
-        static let replaced = Flags(rawValue: 1 << 17)
+        static let replaced = Flags(rawValue: 1 << 16)
         /// Devices without a route in later rounds have their records.
-        static let recordedLeftBehind = Flags(rawValue: 1 << 18)
+        static let recordedLeftBehind = Flags(rawValue: 1 << 17)
         /// A live desktop acknowledged, or its push was accepted.
-        static let desktopHasIt = Flags(rawValue: 1 << 19)
+        static let desktopHasIt = Flags(rawValue: 1 << 18)
         /// A later round counted the message: devices that were pushed before show a lower number.
-        static let countedLate = Flags(rawValue: 1 << 20)
+        static let countedLate = Flags(rawValue: 1 << 19)
         /// Redis refused a claim that counted the message: the claim that Redis accepts counts it, whatever is decided
         /// by then.
-        static let owesCount = Flags(rawValue: 1 << 21)
+        static let owesCount = Flags(rawValue: 1 << 20)
     }
 
     struct SilentConnection {
@@ -166,9 +168,12 @@ final class RecipientJob {
     init(event: EventJob, uid: String, candidate: Candidate) {
         self.event = event
         self.uid = uid
-        self.candidate = candidate
+        machine = RecipientMachine(candidate)
         order = candidate.order
     }
+
+    /// The present round of its decision; nil if none is in progress.
+    var candidate: Candidate? { machine.candidate }
 
     func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
 
@@ -280,12 +285,11 @@ final class RecipientJob {
 
     /// All its devices ended and only the mark is left: releases everything else, while it is in the processor's cache. A
     /// hand-back notes the last push in the mark.
-    func keepOnly(_ mark: PreparedCommand) {
+    func keepOnly(_ mark: FinishedMark) {
         self.mark = mark
         if unmarkedDevice < 0 { devices = [] }
         for index in devices.indices { devices[index].keepOnlyPush() }
         trace = nil
-        candidate = nil
         settings = UserSettings()
         leaveContent()
     }

@@ -5,20 +5,26 @@
 /// each recipient ends once, whatever the order of answers, faults, hand-backs and ends.
 struct RecipientMachine: Equatable {
     enum Phase: Equatable {
-        /// A candidate is being read, decided and claimed.
-        case deciding
+        /// It is being read, decided and claimed.
+        case deciding(Candidate)
         /// The same dedup key is in progress for an earlier delivery of the event; waits for its end.
-        case waitingForTwin
+        case waitingForTwin(Candidate)
         /// Decided: devices, records or deliveries are open.
         case open
         /// Redis is asked for acks.
         case readingAcks
         /// Everything is recorded; the mark is being written.
-        case marking
+        case marking(Marking)
         case ended
     }
 
-    private(set) var phase = Phase.deciding
+    /// The writes of a mark that are under way.
+    struct Marking: Equatable {
+        var awaited: Int8 = 0
+        var hasFailed = false
+    }
+
+    private(set) var phase: Phase
     /// Devices that have not ended.
     private(set) var openDevices: Int32 = 0
     /// Records without the broker's acknowledgement.
@@ -26,7 +32,21 @@ struct RecipientMachine: Equatable {
     /// False if no mark may be written, because nothing was done or the rest is left to another owner.
     private(set) var isMarked = true
 
-    var hasEnded: Bool { phase == .ended }
+    init(_ candidate: Candidate) { phase = .deciding(candidate) }
+
+    /// The present round of its decision; nil if none is in progress.
+    var candidate: Candidate? {
+        switch phase {
+        case .deciding(let candidate), .waitingForTwin(let candidate): candidate
+        case .open, .readingAcks, .marking, .ended: nil
+        }
+    }
+
+    var isOpen: Bool { if case .open = phase { true } else { false } }
+    var waitsForTwin: Bool { if case .waitingForTwin = phase { true } else { false } }
+    var readsAcks: Bool { if case .readingAcks = phase { true } else { false } }
+    var isMarking: Bool { if case .marking = phase { true } else { false } }
+    var hasEnded: Bool { if case .ended = phase { true } else { false } }
 
     /// The next action.
     enum Step: Equatable {
@@ -42,37 +62,48 @@ struct RecipientMachine: Equatable {
     // MARK: Rounds of the decision
 
     /// Another round begins: a missing ack, an ended hold, or a changed token. Returns false if it cannot begin now.
-    mutating func decideAgain() -> Bool {
-        guard phase == .open || phase == .readingAcks || phase == .deciding || phase == .waitingForTwin else {
-            return false
+    ///
+    /// - Parameter fresh: its candidate, unless the present round is not decided yet.
+    mutating func decideAgain(_ fresh: @autoclosure () -> Candidate) -> Bool {
+        switch phase {
+        case .deciding: break
+        case .waitingForTwin(let candidate): phase = .deciding(candidate)
+        case .open, .readingAcks: phase = .deciding(fresh())
+        case .marking, .ended: return false
         }
-        phase = .deciding
         return true
     }
 
     /// - Returns: false if it has ended or left the decision.
     mutating func waitForTwin() -> Bool {
-        guard phase == .deciding else { return false }
-        phase = .waitingForTwin
+        guard case .deciding(let candidate) = phase else { return false }
+        phase = .waitingForTwin(candidate)
         return true
     }
 
-    /// The decision was made. Returns false if it is no longer awaited.
+    /// The decision was made; the candidate goes. Returns false if it is no longer awaited.
     mutating func decided() -> Bool {
-        guard phase == .deciding else { return false }
+        guard case .deciding = phase else { return false }
+        phase = .open
+        return true
+    }
+
+    /// It is parked with its twin, without a decision of its own.
+    mutating func followTwin() -> Bool {
+        guard waitsForTwin else { return false }
         phase = .open
         return true
     }
 
     /// - Returns: false if another step is in progress; ask again later.
     mutating func readAcks() -> Bool {
-        guard phase == .open else { return false }
+        guard isOpen else { return false }
         phase = .readingAcks
         return true
     }
 
     mutating func didReadAcks() -> Bool {
-        guard phase == .readingAcks else { return false }
+        guard readsAcks else { return false }
         phase = .open
         return true
     }
@@ -111,22 +142,54 @@ struct RecipientMachine: Equatable {
     // MARK: The end
 
     /// All its devices have ended, so that only records are awaited.
-    var awaitsRecordsOnly: Bool { phase == .open && openDevices == 0 && unackedRecords > 0 }
+    var awaitsRecordsOnly: Bool { isOpen && openDevices == 0 && unackedRecords > 0 }
 
     /// Ask whenever a part of it ended.
     ///
     /// - Parameter areDeliveriesSettled: of its event, if it has a delivery.
     mutating func next(areDeliveriesSettled: Bool) -> Step {
-        guard phase == .open, openDevices == 0, unackedRecords == 0 else { return .nothing }
+        guard isOpen, openDevices == 0, unackedRecords == 0 else { return .nothing }
         guard areDeliveriesSettled else { return .awaitDeliveries }
-        phase = isMarked ? .marking : .ended
+        phase = isMarked ? .marking(Marking()) : .ended
         return isMarked ? .mark : .end
+    }
+
+    /// The writes of its mark are sent, for the first time or again.
+    mutating func beginMarking(writes: Int) {
+        if isMarking { phase = .marking(Marking(awaited: Int8(clamping: writes))) }
+    }
+
+    /// - Returns: with the last answer, whether all writes succeeded; nil while others are awaited.
+    mutating func didWrite(failed: Bool) -> Bool? {
+        guard case .marking(var marking) = phase else { return nil }
+        marking.awaited -= 1
+        if failed { marking.hasFailed = true }
+        phase = .marking(marking)
+        return marking.awaited > 0 ? nil : !marking.hasFailed
     }
 
     /// The mark is written, or cannot be. Returns false if it had ended before.
     mutating func didMark() -> Bool {
-        guard phase == .marking else { return false }
+        guard isMarking else { return false }
         phase = .ended
         return true
     }
+}
+
+extension RecipientMachine.Phase {
+    /// For the log.
+    var name: String {
+        switch self {
+        case .deciding: "deciding"
+        case .waitingForTwin: "waitingForTwin"
+        case .open: "open"
+        case .readingAcks: "readingAcks"
+        case .marking: "marking"
+        case .ended: "ended"
+        }
+    }
+}
+
+extension Candidate: Equatable {
+    static func == (one: Candidate, other: Candidate) -> Bool { one === other }
 }

@@ -164,20 +164,15 @@ final class Recorder {
         job.keepOnly(preparedMark(of: job))
     }
 
-    private func preparedMark(of job: RecipientJob) -> PreparedCommand {
+    private func preparedMark(of job: RecipientJob) -> RecipientJob.FinishedMark {
         if job.usesGroupMarks {
-            job.flags.insert(.markedInGroup)
-            return shard.store.memberMark(uid: job.uid, trace: job.trace?.bytes, note: markNote(of: job))
+            return .inGroup(shard.store.memberMark(uid: job.uid, trace: job.trace?.bytes, note: markNote(of: job)))
         }
-        job.flags.remove(.markedInGroup)
-        return ownMark(of: job)
-    }
-
-    private func ownMark(of job: RecipientJob) -> PreparedCommand {
-        shard.store.preparedMark(
-            app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
-            trace: job.trace.map { MarkTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) },
-            note: markNote(of: job))
+        return .own(
+            shard.store.preparedMark(
+                app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
+                trace: job.trace.map { MarkTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) },
+                note: markNote(of: job)))
     }
 
     /// Marks a recipient as ended. A redelivery then writes nothing.
@@ -185,15 +180,16 @@ final class Recorder {
     /// A recipient with a refused claim is left to the reader of its record in `carillon.parked`.
     func mark(_ job: RecipientJob) {
         if job.flags.contains(.owesClaim) { return storeOwedClaim(job) }
-        job.awaitedMarks = 1 + (job.heldUntilMs == nil ? 0 : 2)
-        job.hasMarkFailed = false
+        job.machine.beginMarking(writes: 1 + (job.heldUntilMs == nil ? 0 : 2))
         sendHeldBack(job)
         let mark = job.mark ?? preparedMark(of: job)
-        if job.flags.contains(.markedInGroup) {
+        switch mark {
+        case .own(let command):
+            ask(job) { (store) throws(RedisFault) in try store.writeMark(command, tag: job.tag(.writeMark)) }
+        case .inGroup:
             job.mark = mark
-            return gather(job)
+            gather(job)
         }
-        ask(job) { (store) throws(RedisFault) in try store.writeMark(mark, tag: job.tag(.writeMark)) }
     }
 
     /// Messages held by DND are stored before the mark.
@@ -226,13 +222,13 @@ final class Recorder {
     }
 
     private func didReplyToMark(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.machine.phase == .marking else { return shard.late() }
+        guard let job = work.recipient(ref), job.machine.isMarking else { return shard.late() }
         didMark(job, failed: false)
     }
 
     private func didFailToMark(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
-        guard let job = work.recipient(ref), job.machine.phase == .marking else { return shard.late() }
+        guard let job = work.recipient(ref), job.machine.isMarking else { return shard.late() }
         if fault.refusesWrite, !fault.isLasting { job.flags.insert(.owesClaim) }
         // A permanent fault delays nobody.
         didMark(job, failed: !fault.isLasting)
@@ -267,8 +263,8 @@ final class Recorder {
         batch.ref = memberMarks.insert(batch)
         do throws(RedisFault) {
             try shard.store.writeGroupMarks(
-                app: event.app.id, event.subject, jobs.compactMap(\.mark), seconds: shard.marksSeconds(event.subject),
-                tag: Tag(batch.ref, .writeMarks).bits)
+                app: event.app.id, event.subject, jobs.compactMap { $0.mark?.inGroup },
+                seconds: shard.marksSeconds(event.subject), tag: Tag(batch.ref, .writeMarks).bits)
         } catch {
             didFailToWriteMarks(batch.ref, error)
         }
@@ -304,10 +300,8 @@ final class Recorder {
     }
 
     private func didMark(_ job: RecipientJob, failed: Bool) {
-        job.awaitedMarks -= 1
-        if failed { job.hasMarkFailed = true }
-        if job.awaitedMarks > 0 { return }
-        guard job.hasMarkFailed else { return marked.append(job) }
+        guard let isWritten = job.machine.didWrite(failed: failed) else { return }
+        if isWritten { return marked.append(job) }
         job.failures += 1
         shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: Int(job.failures)))
     }
