@@ -89,9 +89,7 @@ extension Pipeline {
         case .badgeUpdate(let ref): badgeUpdates.start(ref)
         case .retryCheck(.recipient(let device)): sender.retryCheck(device)
         case .retryCheck(.badgeUpdate(let device)): badgeUpdates.check(device)
-        case .retryMembers(let ref): fanOut.retryMembers(ref)
-        case .retryOriginal(let ref): fanOut.retryOriginal(ref)
-        case .retryParked(let ref): fanOut.retryParked(ref)
+        case .retryRead(let ref): fanOut.retryRead(ref)
         case .retryChange(let ref): userStates.retry(ref)
         }
     }

@@ -98,7 +98,7 @@ struct FanOutTests {
             world.answer(.error("LOADING it starts"))
             #expect(event.fanOutPhase == .readingTries && event.failures == 1)
             world.pass(.seconds(1))
-            try world.turn { fanOut.retryMembers(event.ref) }
+            try world.turn { fanOut.retryRead(event.ref) }
             #expect(world.redis.commands == ["HGET c:e:{im:m}"])
         }
     }
@@ -120,7 +120,7 @@ struct FanOutTests {
             world.answer(.error("LOADING it starts"))
             #expect(event.fanOutPhase == .readingPage && event.failures == 1)
             world.pass(.seconds(1))
-            try world.turn { fanOut.retryMembers(event.ref) }
+            try world.turn { fanOut.retryRead(event.ref) }
             #expect(
                 world.redis.commands == ["HSETNX c:e:{im:m}", "EXPIRE c:e:{im:m}", "HSCAN g:{im:c}"],
                 "the note of its try may be lost too")

@@ -57,9 +57,8 @@ enum DueItem {
     case pace(AppContext)
     /// Collected marks of members must be sent.
     case memberMarks
-    case retryMembers(WorkRef)
-    case retryOriginal(WorkRef)
-    case retryParked(WorkRef)
+    /// What an event reads before its recipients begin.
+    case retryRead(WorkRef)
     case retryChange(WorkRef)
     /// A lowered badge has waited for others of its user, or is read again.
     case badgeUpdate(WorkRef)

@@ -264,6 +264,12 @@ final class EventJob {
         return message?.read { $0.tokenType } ?? .alert
     }
 
+    /// What it read is here: its fan-out goes on.
+    func didRead() {
+        failures = 0
+        fanOutPhase = .ready
+    }
+
     var isRevoke: Bool { subject.kind == .revoke }
 
     var message: SharedMessage? { content?.message }

@@ -35,9 +35,8 @@ extension FanOut {
     }
 
     private func took(_ page: OwnerPage, of event: EventJob) {
-        if page.hasFailed { return retryLater(.retryMembers(event.ref), event) }
-        event.failures = 0
-        event.fanOutPhase = .ready
+        if page.hasFailed { return retryLater(event) }
+        event.didRead()
         event.audience.take(owners: page.uids)
     }
 }

@@ -4,30 +4,73 @@ import PushCore
 import Redis
 import Telemetry
 
-/// The reads that an event needs before its recipients begin.
+/// The reads that an event needs before its recipients begin, one after another. `EventJob.fanOutPhase` names the present one.
 extension FanOut {
-    // MARK: Answers
-
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        if tag.stage == .tokenOwner { return didReadOwner(tag, reply) }
+        guard let event = reading(tag) else { return shard.late() }
         switch tag.stage {
-        case .members: didReadMembers(tag.ref, reply)
-        case .tokenOwner: didReadOwner(tag, reply)
-        case .groupSize: didReadSize(tag.ref, count: reply.int64)
-        case .original: didReadCollapseID(tag.ref, StateStore.keptCollapseID(reply))
-        case .originalMarks: didReadOriginal(tag.ref, StateStore.hasGroupMarks(reply) ? .known(nil) : .unknown)
-        case .tries: didReadTries(tag, isThere: !reply.isNull)
-        default: didReadParked(tag.ref, StateStore.parkedNote(reply))
+        case .members: didReadMembers(event, reply)
+        case .groupSize: didReadSize(event, reply.int64)
+        case .original: didReadCollapseID(event, StateStore.keptCollapseID(reply))
+        case .originalMarks: didReadOriginal(event, StateStore.hasGroupMarks(reply) ? .known(nil) : .unknown)
+        case .tries: didReadTries(event, TryQuestion(rawValue: Int(tag.index)), isThere: !reply.isNull)
+        default: didReadParked(event, StateStore.parkedNote(reply))
         }
     }
 
     func didFail(_ tag: Tag, _ fault: RedisFault) {
+        if tag.stage == .tokenOwner { return didFailOwner(tag, fault) }
+        guard let event = reading(tag) else { return shard.late() }
+        let group = "group \(event.app.id):\(event.conversationID)"
         switch tag.stage {
-        case .members: didFailMembers(tag.ref, fault)
-        case .tokenOwner: didFailOwner(tag, fault)
-        case .groupSize: didFailSize(tag.ref, fault)
-        case .original, .originalMarks: didFailOriginal(tag, isAbsent: shard.countsAsAbsent(fault))
-        case .tries: didFailTries(tag, isAbsent: shard.countsAsBroken(fault))
-        default: didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
+        case .members where fault.isLasting: endMembers(event, fault, key: group)
+        case .groupSize where shard.countsAsAbsent(fault, key: group): didReadSize(event, nil)
+        case .original where shard.countsAsAbsent(fault): didReadCollapseID(event, nil)
+        case .originalMarks where shard.countsAsAbsent(fault): didReadOriginal(event, .unknown)
+        case .tries where shard.countsAsBroken(fault):
+            didReadTries(event, TryQuestion(rawValue: Int(tag.index)), isThere: false)
+        case .parkedBefore where shard.countsAsBroken(fault): didReadParked(event, nil)
+        default: retryLater(event)
+        }
+    }
+
+    /// The event that waits for this answer; nil if it has ended or gone on.
+    private func reading(_ tag: Tag) -> EventJob? {
+        guard let event = work.event(tag.ref) else { return nil }
+        let phase: EventJob.FanOutPhase =
+            switch tag.stage {
+            case .members: .readingPage
+            case .groupSize: .readingSize
+            case .original, .originalMarks: .readingOriginal
+            case .tries: .readingTries
+            default: .readingParked
+            }
+        return event.fanOutPhase == phase ? event : nil
+    }
+
+    /// Without an answer it is asked again later.
+    private func ask(
+        _ event: EventJob, _ phase: EventJob.FanOutPhase, _ send: (StateStore) throws(RedisFault) -> Void
+    ) {
+        event.fanOutPhase = phase
+        do throws(RedisFault) { try send(shard.store) } catch { retryLater(event) }
+    }
+
+    func retryLater(_ event: EventJob) {
+        event.failures += 1
+        shard.timers.schedule(.retryRead(event.ref), dueNanos: shard.retryNanos(failures: Int(event.failures)))
+    }
+
+    func retryRead(_ ref: WorkRef) {
+        guard let event = work.event(ref) else { return shard.late() }
+        switch event.fanOutPhase {
+        case .readingPage, .readingOwners: readPage(of: event)
+        case .readingSize: readSize(of: event)
+        case .readingOriginal: readOriginal(of: event)
+        case .readingParked: readParked(event)
+        case .readingTries: readTries(of: event)
+        case .ready: shard.late()
         }
     }
 
@@ -37,35 +80,28 @@ extension FanOut {
         // Again after a fault: the note may be lost with the connection.
         if event.audience.isUnread { noteTry(of: event) }
         if let tokens = event.audience.tokenPage { return readOwners(of: event, tokens) }
-        event.fanOutPhase = .readingPage
-        let count = event.plan == nil ? shard.limits.memberPage : ChunkPlan.membersMax
-        do throws(RedisFault) {
+        let (app, count) = (event.app.id, event.plan == nil ? shard.limits.memberPage : ChunkPlan.membersMax)
+        ask(event, .readingPage) { (store) throws(RedisFault) in
             if let activity = event.audience.activity {
-                try shard.store.activityUsers(
-                    app: event.app.id, activityID: activity, after: event.audience.lastUser, count: count,
+                try store.activityUsers(
+                    app: app, activityID: activity, after: event.audience.lastUser, count: count,
                     tag: event.tag(.members))
             } else if let group = event.audience.group,
-                let cursor = event.audience.beginPage(
-                    shard.store.memberServer(app: event.app.id, group: group))
+                let cursor = event.audience.beginPage(store.memberServer(app: app, group: group))
             {
-                try shard.store.members(
-                    app: event.app.id, group: group, cursor: cursor, count: count, tag: event.tag(.members))
+                try store.members(app: app, group: group, cursor: cursor, count: count, tag: event.tag(.members))
             }
-        } catch {
-            retryLater(.retryMembers(event.ref), event)
         }
     }
 
-    private func didReadMembers(_ ref: WorkRef, _ reply: borrowing RedisReply) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return shard.late() }
+    private func didReadMembers(_ event: EventJob, _ reply: borrowing RedisReply) {
         if event.audience.activity != nil {
             let users = StateStore.activityUsers(reply)
             event.audience.take(users: users, isLast: users.count < shard.limits.memberPage)
-            return event.fanOutPhase = .ready
+            return event.didRead()
         }
-        guard let page = MemberPage(reply) else { return retryLater(.retryMembers(ref), event) }
-        event.failures = 0
-        event.fanOutPhase = .ready
+        guard let page = MemberPage(reply) else { return retryLater(event) }
+        event.didRead()
         if page.emptyCount > 0 { shard.metrics.emptyMembers.add(UInt64(page.emptyCount)) }
         pages &+= 1
         let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
@@ -76,54 +112,24 @@ extension FanOut {
 
     private func readSize(of event: EventJob) {
         guard let group = event.audience.group else { return shard.mistake("the size is read of no group") }
-        event.fanOutPhase = .readingSize
-        do throws(RedisFault) {
-            try shard.store.memberCount(app: event.app.id, group: group, tag: event.tag(.groupSize))
-        } catch {
-            retryLater(.retryMembers(event.ref), event)
+        ask(event, .readingSize) { (store) throws(RedisFault) in
+            try store.memberCount(app: event.app.id, group: group, tag: event.tag(.groupSize))
         }
     }
 
-    private func didReadSize(_ ref: WorkRef, count: Int64?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return shard.late() }
-        event.failures = 0
-        event.fanOutPhase = .ready
+    private func didReadSize(_ event: EventJob, _ count: Int64?) {
+        event.didRead()
         event.isSized = true
         if planner.divides(members: Int(clamping: count ?? 0), of: event) { event.plan = ChunkPlan() }
     }
 
-    private func didFailSize(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return shard.late() }
-        if shard.countsAsAbsent(fault, key: "group \(event.app.id):\(event.conversationID)") {
-            return didReadSize(ref, count: nil)
-        }
-        retryLater(.retryMembers(ref), event)
-    }
-
-    /// If the members' key can never be read, one record says so; other faults are retried.
-    private func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return shard.late() }
-        guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
+    /// The members' key can never be read: one record says so.
+    private func endMembers(_ event: EventJob, _ fault: RedisFault, key: String) {
         shard.writes.report(
-            fault, "the members of a group cannot be read: nobody gets the message",
-            key: "group \(event.app.id):\(event.conversationID)", nowNanos: shard.nowNanos)
+            fault, "the members of a group cannot be read: nobody gets the message", key: key,
+            nowNanos: shard.nowNanos)
         event.fanOutPhase = .ready
         startForNobody(event, .noToken)
-    }
-
-    func retryMembers(_ ref: WorkRef) {
-        guard let event = work.event(ref) else { return shard.late() }
-        switch event.fanOutPhase {
-        case .readingPage, .readingOwners: readPage(of: event)
-        case .readingSize: readSize(of: event)
-        case .readingTries: readTries(of: event)
-        case .ready, .readingOriginal, .readingParked: shard.late()
-        }
-    }
-
-    func retryLater(_ item: DueItem, _ event: EventJob) {
-        event.failures += 1
-        shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: Int(event.failures)))
     }
 
     // MARK: Earlier tries
@@ -141,58 +147,38 @@ extension FanOut {
     }
 
     private func ask(_ question: TryQuestion, _ event: EventJob) {
-        event.fanOutPhase = .readingTries
-        let tag = event.tag(.tries, question.rawValue)
-        do throws(RedisFault) {
+        let (app, id, tag) = (event.app.id, event.subject.id, event.tag(.tries, question.rawValue))
+        ask(event, .readingTries) { (store) throws(RedisFault) in
             switch question {
-            case .note:
-                try shard.store.readGroupMarks(app: event.app.id, uid: "", id: event.subject.id, tag: tag)
-            case .nobody:
-                try shard.store.readMark(
-                    app: event.app.id, uid: "", kind: event.subject.kind, id: event.subject.id, tag: tag)
+            case .note: try store.readGroupMarks(app: app, uid: "", id: id, tag: tag)
+            case .nobody: try store.readMark(app: app, uid: "", kind: event.subject.kind, id: id, tag: tag)
             }
-        } catch {
-            retryLater(.retryMembers(event.ref), event)
         }
     }
 
-    private func didReadTries(_ tag: Tag, isThere: Bool) {
-        guard let event = work.event(tag.ref), event.fanOutPhase == .readingTries, !event.isHandedBack else {
-            return shard.late()
-        }
-        event.failures = 0
-        if tag.index == TryQuestion.note.rawValue, isThere { return ask(.nobody, event) }
-        event.fanOutPhase = .ready
-        if tag.index == TryQuestion.nobody.rawValue, !isThere {
+    private func didReadTries(_ event: EventJob, _ question: TryQuestion?, isThere: Bool) {
+        if event.isHandedBack { return shard.late() }
+        if question == .note, isThere { return ask(.nobody, event) }
+        event.didRead()
+        if question == .nobody, !isThere {
             event.wasTried = true
         } else {
             startForNobody(event, .expired)
         }
     }
 
-    private func didFailTries(_ tag: Tag, isAbsent: Bool) {
-        if isAbsent { return didReadTries(tag, isThere: false) }
-        guard let event = work.event(tag.ref), event.fanOutPhase == .readingTries else { return shard.late() }
-        retryLater(.retryMembers(tag.ref), event)
-    }
-
     // MARK: Parked conversations
 
     /// Reads whether an earlier event of the conversation is parked with all its recipients.
     func readParked(_ event: EventJob) {
-        event.fanOutPhase = .readingParked
-        do throws(RedisFault) {
-            try shard.store.readParked(
+        ask(event, .readingParked) { (store) throws(RedisFault) in
+            try store.readParked(
                 app: event.app.id, conversation: event.conversationID, tag: event.tag(.parkedBefore))
-        } catch {
-            retryLater(.retryParked(event.ref), event)
         }
     }
 
-    private func didReadParked(_ ref: WorkRef, _ note: ParkedNote?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
-        event.failures = 0
-        event.fanOutPhase = .ready
+    private func didReadParked(_ event: EventJob, _ note: ParkedNote?) {
+        event.didRead()
         guard let leftMs = note?.leftMs(nowMs: shard.nowMs), event.raw.count <= ParkedRecord.rawMax,
             open.contains(where: { $0 === event })
         else { return }
@@ -204,64 +190,31 @@ extension FanOut {
         behind.append((event, leftMs))
     }
 
-    private func didFailParked(_ ref: WorkRef, isAbsent: Bool) {
-        if isAbsent { return didReadParked(ref, nil) }
-        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
-        retryLater(.retryParked(ref), event)
-    }
-
-    func retryParked(_ ref: WorkRef) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return shard.late() }
-        readParked(event)
-    }
-
     // MARK: Revokes
 
     /// A revoke replaces its original's alert, so it needs the original's collapse id.
-    func readOriginal(of event: EventJob) { readOriginal(of: event, .original) }
-
-    private func readOriginal(of event: EventJob, _ stage: Tag.Stage) {
+    func readOriginal(of event: EventJob) {
         guard let target = event.subject.revoke?.targetMsgID else {
             return shard.mistake("the original is read of no revoke")
         }
-        event.fanOutPhase = .readingOriginal
-        do throws(RedisFault) {
-            if stage == .original {
-                try shard.store.collapseID(app: event.app.id, msgID: target, tag: event.tag(stage))
-            } else {
-                try shard.store.countGroupMarks(app: event.app.id, id: target, tag: event.tag(stage))
-            }
-        } catch {
-            retryLater(.retryOriginal(event.ref), event)
+        ask(event, .readingOriginal) { (store) throws(RedisFault) in
+            try store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
         }
     }
 
     /// Its members may be marked in their common key, where no claim looks.
-    private func didReadCollapseID(_ ref: WorkRef, _ collapseID: String?) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
-        if collapseID == nil, event.hasMembers, !shard.store.client.isCluster {
-            return readOriginal(of: event, .originalMarks)
+    private func didReadCollapseID(_ event: EventJob, _ collapseID: String?) {
+        if let collapseID { return didReadOriginal(event, .known(collapseID)) }
+        guard event.hasMembers, !shard.store.client.isCluster, let target = event.subject.revoke?.targetMsgID else {
+            return didReadOriginal(event, .unknown)
         }
-        didReadOriginal(ref, collapseID.map { .known($0) } ?? .unknown)
+        ask(event, .readingOriginal) { (store) throws(RedisFault) in
+            try store.countGroupMarks(app: event.app.id, id: target, tag: event.tag(.originalMarks))
+        }
     }
 
-    private func didReadOriginal(_ ref: WorkRef, _ original: CollapseID.Original) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
-        event.failures = 0
-        event.fanOutPhase = .ready
+    private func didReadOriginal(_ event: EventJob, _ original: CollapseID.Original) {
+        event.didRead()
         event.original = original
-    }
-
-    private func didFailOriginal(_ tag: Tag, isAbsent: Bool) {
-        if isAbsent {
-            return tag.stage == .original ? didReadCollapseID(tag.ref, nil) : didReadOriginal(tag.ref, .unknown)
-        }
-        guard let event = work.event(tag.ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
-        retryLater(.retryOriginal(tag.ref), event)
-    }
-
-    func retryOriginal(_ ref: WorkRef) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return shard.late() }
-        readOriginal(of: event)
     }
 }
