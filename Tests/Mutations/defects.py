@@ -89,7 +89,7 @@ DEFECTS = [
     Defect(
         "no-resume",
         "a partition with a full window is never read again",
-        PIPELINE + "Path/Intake/Intake.swift",
+        PIPELINE + "Path/Intake/InputLedgers.swift",
         "        case .resume: fullPartitions.remove(partition)",
         '        case .resume: if !mutant("no-resume") { fullPartitions.remove(partition) }',
     ),

@@ -11,7 +11,7 @@ extension Intake {
         let inputClass = classes[record.partition.topic]
         let time = record.timestamp
         if let time, time.isAppendTime { shard.clockWatch.appended(ms: time.ms, nowNanos: shard.nowNanos) }
-        let receipt = withLedger(isParked: inputClass == .parked) { ledger in
+        let receipt = ledgers.with(inputClass) { ledger in
             ledger.receive(
                 record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos,
                 timeMs: time?.ms)

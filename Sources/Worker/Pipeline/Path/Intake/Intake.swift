@@ -18,22 +18,15 @@ final class Intake {
     let shard: ShardContext
     /// Records taken per turn of the loop.
     private let batch: Int
-    private var ledger: OffsetLedger
-    /// For `carillon.parked`: its records wait for long and must not fill the window of the others.
-    private var parkedLedger: OffsetLedger
+    var ledgers: InputLedgers
     private var gate = ReadingGate()
-    /// The last known lag by topic.
-    private var lags: [Int: GroupLag] = [:]
+    private var lags = TopicLags()
     private let brokers: BrokerMetrics
     /// By librdkafka's code.
     private var errorLines = LogLimiter<Int32>()
     private var brokerStates = BrokerStates()
-    /// Partitions with a full window.
-    private(set) var fullPartitions: Set<TopicPartition> = []
-    /// Topics with a partition that began again at a lower offset, and until when (monotonic) an operator is to see it.
-    private var restartedTopics: [Int: UInt64] = [:]
+    private var restarts = PartitionRestarts()
     private var refusals = TopicRefusals()
-    private static let restartShownNanos: UInt64 = 600_000_000_000
     /// Reasons why none of its partitions is read.
     private var blocks: Set<Block> = []
     private(set) var revocation: Revocation?
@@ -74,10 +67,7 @@ final class Intake {
         self.classes = classes
         self.batch = batch
         brokers = shard.metrics.brokers()
-        ledger = OffsetLedger(limits: shard.limits.window)
-        var limits = shard.limits.window
-        limits.bytes /= 2
-        parkedLedger = OffsetLedger(limits: limits)
+        ledgers = InputLedgers(classes, limits: shard.limits.window)
     }
 
     func start(owner: any IntakeOwner) throws(LoopFault) {
@@ -89,62 +79,6 @@ final class Intake {
     }
 
     func cancel() { watcher?.cancel() }
-
-    /// Its partitions of the input topics; the worker's own topics do not count.
-    var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
-
-    /// Its topics, if the group has never assigned them; some groups do not report an empty assignment.
-    var awaitedTopics: [String] { isAssigned || !consumer.isToldOfEmptyShares ? [] : consumer.topics }
-
-    /// The state of each partition that it reads, except those of `carillon.parked`.
-    var partitionStatuses: [ShardStatus.Partition] {
-        consumer.assignment.filter { !isParked($0) }.map { partition in
-            let age = ledger.oldestUnsettledAgeNanos(in: partition, nowNanos: shard.nowNanos)
-            let read = consumer.position(partition)
-            let settled = ledger.settledEnd(partition) ?? read
-            let end = consumer.highWatermark(partition)
-            return ShardStatus.Partition(
-                topic: consumer.topics[partition.topic], partition: partition.partition,
-                unsettled: ledger.unsettled(in: partition),
-                oldestSeconds: age.map { Double($0) / 1e9 }, settledTo: settled, readTo: read,
-                lag: end.flatMap { end in settled.map { max(0, end - $0) } },
-                isPaused: consumer.paused.contains(partition))
-        }
-    }
-
-    /// By partition of its first topic: all before this offset is settled.
-    var settledPlaces: [Int32: Int64] {
-        var places: [Int32: Int64] = [:]
-        for partition in consumer.assignment where partition.topic == 0 {
-            places[partition.partition] = ledger.settledEnd(partition) ?? consumer.position(partition)
-        }
-        return places
-    }
-
-    /// The number of `partitionStatuses`.
-    var readPartitions: Int { consumer.assignment.reduce(0) { isParked($1) ? $0 : $0 + 1 } }
-
-    /// Those of them that are paused now.
-    var pausedCount: Int { consumer.paused.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
-
-    private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
-
-    /// The ledger of `carillon.parked`, or of the other topics.
-    @inline(__always)
-    func withLedger<Result>(isParked: Bool, _ body: (inout OffsetLedger) -> Result) -> Result {
-        isParked ? body(&parkedLedger) : body(&ledger)
-    }
-
-    @inline(__always) @discardableResult
-    private func withLedger<Result>(of partition: TopicPartition, _ body: (inout OffsetLedger) -> Result) -> Result {
-        withLedger(isParked: isParked(partition), body)
-    }
-
-    /// Partitions of `carillon.parked` with a full window.
-    var fullParkedPartitions: Set<TopicPartition> { fullPartitions.filter(isParked) }
-
-    /// The present ends of the input topics' partitions; nil if the broker has not reported them.
-    func knownEnds() -> [TopicPartition: Int64]? { consumer.knownEnds()?.filter { !isParked($0.key) } }
 
     /// This shard's partitions in the process's share.
     private var sharedCount = 0
@@ -192,21 +126,8 @@ final class Intake {
         for partition in fullPartitions { relieve(partition) }
         if commits { consumer.commitChanges() }
         consumer.watchLag()
-        measureLag()
+        lags.measure(consumer, classes, shard.metrics, nowMs: shard.nowMs)
         completeRevocationIfOver()
-    }
-
-    /// The group's lag in this shard's partitions of each input topic. Between two assignments the last value remains
-    /// and its age grows. A topic without partitions here has no value: a 0 would tell a scaler that there is no lag,
-    /// although perhaps nobody reads.
-    private func measureLag() {
-        for (index, topic) in consumer.topics.enumerated() where classes[index] != .parked {
-            let metrics = shard.metrics.lag(ofTopic: topic)
-            if let lag = consumer.lag(ofTopic: index) {
-                lags[index] = consumer.assignment.contains { $0.topic == index } ? lag : nil
-            }
-            if let lag = lags[index] { metrics.set(lag, nowMs: shard.nowMs) } else { metrics.setUnknown() }
-        }
     }
 
     private func perform(_ action: ReadingGate.Action, _ hasRoom: Bool) {
@@ -258,20 +179,20 @@ final class Intake {
     // MARK: Settling
 
     /// Records read and not settled.
-    var unsettledCount: Int { ledger.unsettledCount + parkedLedger.unsettledCount }
-    var unsettledBytes: Int { ledger.unsettledBytes + parkedLedger.unsettledBytes }
+    var unsettledCount: Int { ledgers.unsettledCount }
+    var unsettledBytes: Int { ledgers.unsettledBytes }
 
     /// Nil if everything is settled.
-    var oldestUnsettledNanos: UInt64? { ledger.oldestUnsettledAgeNanos(nowNanos: shard.nowNanos) }
+    var oldestUnsettledNanos: UInt64? { ledgers.main.oldestUnsettledAgeNanos(nowNanos: shard.nowNanos) }
 
     /// Skipped offsets since the start.
-    var skippedOffsets: UInt64 { ledger.skippedOffsets }
+    var skippedOffsets: UInt64 { ledgers.main.skippedOffsets }
 
     /// - Returns: whether everything before these offsets is read and settled, or now belongs to another member.
     func hasSettled(_ ends: [TopicPartition: Int64]) -> Bool {
         consumer.hasReached(ends)
             && ends.allSatisfy { partition, end in
-                ledger.unsettled(in: partition) == 0 || (ledger.next(partition) ?? 0) >= end
+                ledgers.main.unsettled(in: partition) == 0 || (ledgers.main.next(partition) ?? 0) >= end
             }
     }
 
@@ -283,7 +204,7 @@ final class Intake {
     ///   - counted: the record's outcomes, which count from now on.
     ///   - partition: the record's.
     func settle(_ place: RecordPlace, _ counted: borrowing RecordCounts, _ partition: Int32) {
-        let settlement = withLedger(isParked: place.inputClass == .parked) { $0.settle(place.slot) }
+        let settlement = ledgers.with(place.inputClass) { $0.settle(place.slot) }
         // From before a revocation: the next owner settles it, and a record counts once.
         if settlement != .stale {
             shard.metrics.settled(place.inputClass)
@@ -296,10 +217,10 @@ final class Intake {
 
     /// The settled records of a partition.
     func progress(of partition: TopicPartition) -> PartitionOffset? {
-        withLedger(of: partition) { $0.progress(of: partition) }
+        ledgers.with(partition) { $0.progress(of: partition) }
     }
 
-    func newestMs(_ partition: TopicPartition) -> Int64? { withLedger(of: partition) { $0.newestMs(partition) } }
+    func newestMs(_ partition: TopicPartition) -> Int64? { ledgers.with(partition) { $0.newestMs(partition) } }
 
     func countedPlace(_ partition: TopicPartition) -> CountedPlace {
         CountedPlace(classes[partition.topic], partition.partition)
@@ -307,28 +228,9 @@ final class Intake {
 
     func reads(_ place: CountedPlace) -> Bool { classes.contains { $0 == place.inputClass } }
 
-    /// A partition with a full window is not read until half of it is settled. At the common byte bound none is read,
-    /// because each would add a batch before it is paused.
+    /// A partition with a full window is not read until half of it is settled.
     func relieve(_ partition: TopicPartition) {
-        let isParked = isParked(partition)
-        var hasChanged = applyPressure(on: partition, isParked: isParked)
-        if withLedger(isParked: isParked, { $0.isReadAtByteBound }) {
-            for other in consumer.assignment where self.isParked(other) == isParked {
-                if applyPressure(on: other, isParked: isParked) { hasChanged = true }
-            }
-        }
-        if hasChanged { applyPauses() }
-    }
-
-    /// - Returns: whether the set of full partitions has changed.
-    @discardableResult
-    private func applyPressure(on partition: TopicPartition, isParked: Bool) -> Bool {
-        switch withLedger(isParked: isParked, { $0.pressure(on: partition, nowNanos: shard.nowNanos) }) {
-        case .unchanged: return false
-        case .pause: fullPartitions.insert(partition)
-        case .resume: fullPartitions.remove(partition)
-        }
-        return true
+        if ledgers.relieve(partition, of: consumer.assignment, nowNanos: shard.nowNanos) { applyPauses() }
     }
 
     /// Topics that the brokers do not let it read, in words.
@@ -337,22 +239,19 @@ final class Intake {
     // MARK: Epochs of a partition
 
     /// Topics of which a partition began again at a lower offset lately.
-    var restartedTopicNames: [String] {
-        restartedTopics.filter { $0.value > shard.nowNanos }.keys.sorted().map { consumer.topics[$0] }
-    }
+    var restartedTopicNames: [String] { restarts.topics(nowNanos: shard.nowNanos).map { consumer.topics[$0] } }
 
     /// Partitions of the first topic that began again, before a heartbeat has lowered their places.
-    var restartedPlaces: Set<Int32> = []
+    var restartedPlaces: Set<Int32> { restarts.places }
+
+    func restartedPlacesAreLowered() { restarts.places = [] }
 
     /// A new epoch of the partition: unfinished records of the earlier one end as usual, and settle nothing here.
     private func restart(_ partition: TopicPartition, due: Int64, at offset: Int64) {
-        withLedger(of: partition) { $0.assign(partition) }
+        ledgers.assign(partition, nowNanos: shard.nowNanos)
         shard.statistics.restarted(countedPlace(partition))
-        fullPartitions.remove(partition)
-        applyPressure(on: partition, isParked: isParked(partition))
         applyPauses()
-        restartedTopics[partition.topic] = shard.nowNanos &+ Self.restartShownNanos
-        if partition.topic == 0 { restartedPlaces.insert(partition.partition) }
+        restarts.note(partition, nowNanos: shard.nowNanos)
         shard.metrics.partitionRestarts.add()
         shard.log.error(
             "a partition began again at a lower offset: its topic was created again or its log was cut, and all of it is read",
@@ -389,62 +288,6 @@ final class Intake {
     }
 }
 
-/// Receives an intake's rebalances and faults.
-protocol IntakeOwner: AnyObject {
-    func intakeIsReadable(_ intake: Intake)
-    /// These partitions go to another owner: give up everything that is not in flight now.
-    func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool)
-    /// - Returns: whether something of these partitions is still in flight.
-    func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool
-    func intakeDidAssign(_ intake: Intake)
-    /// A partition began again at a lower offset.
-    func intakeDidRestart(_ intake: Intake)
-    func intakeDidCommit(_ intake: Intake)
-    /// The committed offsets of new partitions are known.
-    func intakeDidLearnCommitted(_ intake: Intake)
-    func intakeDidClose(_ intake: Intake)
-    func intakeDidMeetFatalError(_ intake: Intake)
-}
-
-/// The content of an input topic.
-enum InputClass {
-    case events, userState
-    /// `carillon.chunks`: members of large groups.
-    case chunks
-    /// `carillon.parked`: deferred work.
-    case parked
-
-    /// Records that workers write for themselves.
-    var isOurs: Bool { self == .chunks || self == .parked }
-}
-
-/// A record's position in its intake's ledgers.
-struct RecordPlace {
-    fileprivate let slot: OffsetLedger.Slot
-    fileprivate let inputClass: InputClass
-    /// An earlier owner of the partition counted its outcomes.
-    let isCounted: Bool
-    /// Names the record in the marks that it makes (`MarkCounts`).
-    let name: UInt16
-
-    /// For a record that is parked before its marks are read.
-    var parkedFacts: ParkedFacts { inputClass == .events && !isCounted ? .countsSource : [] }
-
-    init(_ slot: OffsetLedger.Slot, _ inputClass: InputClass, name: UInt16 = 0, isCounted: Bool = false) {
-        self.slot = slot
-        self.inputClass = inputClass
-        self.name = name
-        self.isCounted = isCounted
-    }
-
-    /// The same in every worker.
-    static func name(_ inputClass: InputClass, _ partition: Int32, _ offset: Int64) -> UInt16 {
-        let place = UInt64(CountedPlace(inputClass, partition).bits)
-        let mixed = (UInt64(bitPattern: offset) &+ place &* 0x9E37_79B9_7F4A_7C15) &* 0xD6E8_FEB8_6659_FD93
-        return UInt16(truncatingIfNeeded: mixed >> 40)
-    }
-}
-
 extension Intake: KafkaConsumerDelegate {
     func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) { receive(record) }
 
@@ -475,7 +318,7 @@ extension Intake: KafkaConsumerDelegate {
 
     func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {
         for one in offsets {
-            withLedger(of: one.partition) { ledger in
+            ledgers.with(one.partition) { ledger in
                 ledger.noteCommitted(one.partition, offset: one.offset, settled: one.settled)
             }
         }
@@ -487,10 +330,7 @@ extension Intake: KafkaConsumerDelegate {
         case .assigned(let partitions):
             isAssigned = true
             refusals.assigned(partitions)
-            for partition in partitions {
-                withLedger(of: partition) { $0.assign(partition) }
-                applyPressure(on: partition, isParked: isParked(partition))
-            }
+            for partition in partitions { ledgers.assign(partition, nowNanos: shard.nowNanos) }
             let counted = partitions.map { (countedPlace($0), $0, topic(of: $0)) }
             if shard.statistics.begin(counted) { block(.statistics, true) }
             applyPauses()
@@ -500,8 +340,7 @@ extension Intake: KafkaConsumerDelegate {
         case .revoked(let partitions, let lost):
             revocation = nil
             for partition in partitions {
-                withLedger(of: partition) { $0.revoke(partition) }
-                fullPartitions.remove(partition)
+                ledgers.revoke(partition)
                 shard.statistics.end(countedPlace(partition), nowNanos: shard.nowNanos)
             }
             owner?.intakeDidAssign(self)

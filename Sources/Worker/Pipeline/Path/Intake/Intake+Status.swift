@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import Kafka
+
+/// What a consumer reads, and how far it is, in numbers.
+extension Intake {
+    /// Its partitions of the input topics; the worker's own topics do not count.
+    var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
+
+    /// Its topics, if the group has never assigned them; some groups do not report an empty assignment.
+    var awaitedTopics: [String] { isAssigned || !consumer.isToldOfEmptyShares ? [] : consumer.topics }
+
+    /// The state of each partition that it reads, except those of `carillon.parked`.
+    var partitionStatuses: [ShardStatus.Partition] {
+        consumer.assignment.filter { !ledgers.isParked($0) }.map { partition in
+            let age = ledgers.main.oldestUnsettledAgeNanos(in: partition, nowNanos: shard.nowNanos)
+            let read = consumer.position(partition)
+            let settled = ledgers.main.settledEnd(partition) ?? read
+            let end = consumer.highWatermark(partition)
+            return ShardStatus.Partition(
+                topic: consumer.topics[partition.topic], partition: partition.partition,
+                unsettled: ledgers.main.unsettled(in: partition),
+                oldestSeconds: age.map { Double($0) / 1e9 }, settledTo: settled, readTo: read,
+                lag: end.flatMap { end in settled.map { max(0, end - $0) } },
+                isPaused: consumer.paused.contains(partition))
+        }
+    }
+
+    /// By partition of its first topic: all before this offset is settled.
+    var settledPlaces: [Int32: Int64] {
+        var places: [Int32: Int64] = [:]
+        for partition in consumer.assignment where partition.topic == 0 {
+            places[partition.partition] = ledgers.main.settledEnd(partition) ?? consumer.position(partition)
+        }
+        return places
+    }
+
+    /// The number of `partitionStatuses`.
+    var readPartitions: Int { consumer.assignment.reduce(0) { ledgers.isParked($1) ? $0 : $0 + 1 } }
+
+    /// Those of them that are paused now.
+    var pausedCount: Int { consumer.paused.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
+
+    /// Partitions of `carillon.parked` with a full window.
+    var fullParkedPartitions: Set<TopicPartition> { fullPartitions.filter { ledgers.isParked($0) } }
+
+    /// Partitions with a full window.
+    var fullPartitions: Set<TopicPartition> { ledgers.fullPartitions }
+
+    /// The present ends of the input topics' partitions; nil if the broker has not reported them.
+    func knownEnds() -> [TopicPartition: Int64]? { consumer.knownEnds()?.filter { !ledgers.isParked($0.key) } }
+}
