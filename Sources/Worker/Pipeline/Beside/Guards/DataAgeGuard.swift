@@ -102,7 +102,7 @@ final class DataAgeGuard {
 
     /// All servers have noted these offsets.
     private func didBeatEverywhere() {
-        userState.restartedPlacesAreLowered()
+        userState.restartedPlaces = []
         if !age.isBehind {
             for (partition, offset) in places {
                 userState.consumer.commitNotes[TopicPartition(topic: 0, partition: partition)] = offset

@@ -21,41 +21,20 @@ final class UserStates {
     private var changes: SlotTable<ChangeJob>
     /// The process ends: changes that Redis does not accept now are left to the partitions' next owner.
     private var isHandedBack = false
-    /// Accepted by Redis; repeated if another process serves their keys.
-    private var recent = RecentChanges<Change>()
-    /// Those of them that are still to be repeated: from `nextWaiting` on.
-    private var waiting: [Change] = []
-    private var nextWaiting = 0
-    private var inHandAgain = 0
-    /// When the present repetition began, and when the last one ended.
-    private var againNanos: UInt64 = 0
-    private var repeatedNanos: UInt64 = 0
-    /// Decisions wait no longer for a repetition that does not end.
-    private static let repeatNanos: UInt64 = 2_000_000_000
+    private var repetition = ChangeRepetition()
     /// Called when all that was to be made again is.
     var didMakeAgain: () -> Void = {}
-    /// Changes with a step that is long for Redis: `heavyAtOnce` are with it at once, the others wait in their order. So a flood
-    /// of one client delays no other change.
-    private var heavyInHand = 0
-    private var heavyWaiting: [WorkRef] = []
-    private var nextHeavy = 0
-    private static let heavyAtOnce = 2
+    private var heavy = HeavyChanges()
+    private let reports: ReportCounter
     /// Reports that wait for the marks of their pushes.
     private var waitingReports = 0
     private static let waitingReportsMax = 64
-    /// Newly read changes continue next to them.
-    static let againAtOnce = 256
-
-    private struct Change {
-        /// At its first step.
-        let task: UserStateTask
-        let app: AppContext
-    }
 
     /// - Parameter results: the destination of results of applied records (`state_results`); nil for none.
     init(_ shard: ShardContext, results: (outbox: Outbox, topic: OutTopic)?) {
         self.shard = shard
         self.results = results
+        reports = ReportCounter(shard)
         changes = SlotTable(capacity: shard.limits.changesMax)
     }
 
@@ -145,13 +124,8 @@ final class UserStates {
     /// Few heavy changes are in Redis at once; further ones wait.
     private func passHeavy(_ job: ChangeJob) -> Passage {
         guard case .state(let task) = job.task, task.isHeavy else { return .goesOn }
-        if heavyInHand >= Self.heavyAtOnce {
-            heavyWaiting.append(job.ref)
-            return .kept
-        }
-        heavyInHand += 1
-        job.isHeavy = true
-        return .goesOn
+        job.isHeavy = heavy.begin(job.ref)
+        return job.isHeavy ? .goesOn : .kept
     }
 
     /// Its step is over: the next one goes on.
@@ -162,15 +136,9 @@ final class UserStates {
     }
 
     private func releaseHeavy() {
-        heavyInHand -= 1
-        while heavyInHand < Self.heavyAtOnce, nextHeavy < heavyWaiting.count {
-            let ref = heavyWaiting[nextHeavy]
-            nextHeavy += 1
+        heavy.end()
+        while let ref = heavy.next() {
             if let next = changes.find(ref) { perform(next) }
-        }
-        if nextHeavy == heavyWaiting.count {
-            heavyWaiting.removeAll(keepingCapacity: true)
-            nextHeavy = 0
         }
     }
 
@@ -214,7 +182,7 @@ final class UserStates {
             perform(job)
         case .done(let outcome):
             job.owesClear = task.owesClear
-            if job.origin != nil { countReport(job, task.state.change, outcome) }
+            if job.origin != nil { reports.count(job, task, outcome) }
             if case .refused = outcome {} else { keep(job, task) }
             end(job, outcome)
         }
@@ -237,40 +205,6 @@ final class UserStates {
         if !job.awaitsMark { return }
         job.awaitsMark = false
         waitingReports -= 1
-    }
-
-    /// Counts a report: as opened or arrived, for the hour and the kind of its push; or as unchecked.
-    private func tally(_ job: ChangeJob, _ kind: CountedOutcome.Kind, isChecked: Bool) {
-        guard let app = job.app, case .state(let task) = job.task else { return }
-        guard isChecked, let (counts, outcome) = task.reported else {
-            job.counted.tally.add(CountedOutcome(hour: shard.nowMs / StatisticsKey.hourMs, kind, .alert, .direct))
-            job.counted.subject = shard.statistics.subject(of: app, name: "", task: nil)
-            return
-        }
-        let credential = app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
-        job.counted.tally.add(
-            counts.counted(outcome).reported(kind).with(
-                credential: shard.statistics.number(ofCredential: credential?.credential)))
-        job.counted.subject = shard.statistics.subject(of: app, counts)
-    }
-
-    /// Counts the first report of a push and device; its pid may not match its message.
-    private func countReport(_ job: ChangeJob, _ change: UserState.Change, _ outcome: StateOutcome) {
-        switch (change, outcome) {
-        case (.openReport(let report), .applied):
-            job.app?.metrics.opens.add()
-            if report.msgID == nil { job.app?.metrics.uncheckedOpens.add() }
-            tally(job, .opened, isChecked: true)
-        case (.openReport, .ignored(.unknownPush)):
-            job.app?.metrics.opens.add()
-            job.app?.metrics.uncheckedOpens.add()
-            tally(job, .opened, isChecked: false)
-        case (.arrivedReport, .applied):
-            job.app?.metrics.arrivals.add()
-            tally(job, .arrived, isChecked: true)
-        case (.arrivedReport, .ignored(.unknownPush)): tally(job, .arrived, isChecked: false)
-        default: break
-        }
     }
 
     /// The record's result is known: it is written if wanted, and then the record is settled.
@@ -319,7 +253,7 @@ final class UserStates {
     /// Leaves changes that wait for Redis unsettled. Sent ones continue to their answer.
     func handBack() {
         isHandedBack = true
-        forgetWaiting()
+        repetition.forget()
         var retried: [ChangeJob] = []
         changes.forEach { if $0.isWaitingForRetry { retried.append($0) } }
         for job in retried { leave(job) }
@@ -329,7 +263,7 @@ final class UserStates {
         stopAwaiting(job)
         if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
-        if job.origin == nil { inHandAgain -= 1 }
+        if job.origin == nil { repetition.left() }
     }
 
     private func retryLater(_ job: ChangeJob) {
@@ -356,12 +290,11 @@ extension UserStates {
     /// A link is ready, possibly to another process: changes that the previous one accepted may not have been
     /// replicated.
     func serverMayHaveChanged() {
-        let moved = recent.takeMoved { generation(of: $0.task) }
-        if moved.isEmpty || isHandedBack { return }
+        if isHandedBack { return }
+        let moved = repetition.takeMoved { generation(of: $0) }
+        if moved == 0 { return }
         shard.log.info(
-            "another Redis process serves users: repeating their newest changes",
-            ["changes": .int(moved.count)])
-        waiting += moved
+            "another Redis process serves users: repeating their newest changes", ["changes": .int(moved)])
         makeAgain()
     }
 
@@ -377,74 +310,45 @@ extension UserStates {
             app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state, clearsOnRead: app.policy.clearOnRead
         )
         if task.isEmpty { return }
-        waiting.append(Change(task: task, app: app))
+        repetition.append(task, app)
     }
 
     /// Applies the queued changes; `didMakeAgain` follows. Returns false if there are none.
     func beginAgain() -> Bool {
         guard !isHandedBack else { return false }
         makeAgain()
-        return inHandAgain > 0
+        return repetition.isUnderWay
     }
 
     /// A read of that time may lack changes of this shard that a server of Redis lost in a failover.
     func mayHaveMissed(readNanos: UInt64) -> Bool {
-        if inHandAgain == 0 { return readNanos < repeatedNanos }
-        return shard.writes.refusal == nil && shard.nowNanos &- againNanos < Self.repeatNanos
+        repetition.mayHaveMissed(
+            readNanos: readNanos, nowNanos: shard.nowNanos, isRefused: shard.writes.refusal != nil)
     }
 
     private func makeAgain() {
-        if inHandAgain == 0 { againNanos = shard.nowNanos }
-        while inHandAgain < Self.againAtOnce, nextWaiting < waiting.count {
-            let change = waiting[nextWaiting]
-            nextWaiting += 1
-            inHandAgain += 1
+        while let change = repetition.next(nowNanos: shard.nowNanos) {
             let task = change.task.fromStart(nowMs: shard.nowMs)
             begin(ChangeJob(nil, .state(task), app: change.app), isEmpty: false)
         }
-        if nextWaiting == waiting.count { forgetWaiting() }
-    }
-
-    private func forgetWaiting() {
-        waiting = []
-        nextWaiting = 0
     }
 
     private func endedAgain() {
-        inHandAgain -= 1
+        repetition.left()
         makeAgain()
-        if inHandAgain == 0 {
-            repeatedNanos = shard.nowNanos
-            didMakeAgain()
-        }
+        if repetition.mayHaveEnded(nowNanos: shard.nowNanos) { didMakeAgain() }
         shard.requestTurn()
     }
 
     /// Redis accepted the change. If its keys moved to another process in this time, that one may lack the first steps.
     private func keep(_ job: ChangeJob, _ task: UserStateTask) {
         guard let app = job.app, !isHandedBack, !TestBreak.isOn(.trustCopies) else { return }
-        var kept = [task]
-        switch task.state.change {
-        case .openReport, .arrivedReport: return
-        case .bind(let binding):
-            // Their copies are under other keys, and once they are gone nothing shows their user.
-            let unbinding = UserState.Unbinding(
-                device: binding.device, token: binding.token.hex, version: binding.version)
-            kept += job.formerOwners.filter { $0 != task.state.uid }.map { former in
-                UserStateTask(
-                    app: task.app, sentMs: task.sentMs, nowMs: task.nowMs,
-                    state: UserState(uid: former, change: .unbind(unbinding)))
-            }
-        case .unbind, .settings, .mute, .read, .badgeReport, .ack: break
-        }
         let isMoved = generation(of: task) != job.generation
-        for task in kept {
-            let change = Change(task: task.fromStart(nowMs: task.nowMs), app: app)
+        for task in task.repeatedTasks(formerOwners: job.formerOwners) {
             if isMoved {
-                waiting.append(change)
+                repetition.append(task, app)
             } else {
-                recent.append(
-                    change, weight: task.weight, generation: job.generation, takenNanos: shard.nowNanos)
+                repetition.keep(task, app, generation: job.generation, takenNanos: shard.nowNanos)
             }
         }
         if isMoved { makeAgain() }
@@ -473,11 +377,5 @@ extension UserStateTask {
     fileprivate var isHeavy: Bool {
         if case .ack(_, _, let ids) = state.change { return ids.count > 16 }
         return false
-    }
-
-    /// The memory for keeping it, in ordinary changes: all except acks have few texts, each of a bounded length.
-    fileprivate var weight: Int {
-        if case .ack(_, _, let ids) = state.change { return 1 + ids.count / 4 }
-        return 1
     }
 }

@@ -242,9 +242,10 @@ final class Intake {
     var restartedTopicNames: [String] { restarts.topics(nowNanos: shard.nowNanos).map { consumer.topics[$0] } }
 
     /// Partitions of the first topic that began again, before a heartbeat has lowered their places.
-    var restartedPlaces: Set<Int32> { restarts.places }
-
-    func restartedPlacesAreLowered() { restarts.places = [] }
+    var restartedPlaces: Set<Int32> {
+        get { restarts.places }
+        set { restarts.places = newValue }
+    }
 
     /// A new epoch of the partition: unfinished records of the earlier one end as usual, and settle nothing here.
     private func restart(_ partition: TopicPartition, due: Int64, at offset: Int64) {
