@@ -83,6 +83,23 @@ struct LinkTests {
         close(held.fd)
     }
 
+    @Test func aFaultNamesAnAddressOnce() async throws {
+        let held = try Ports.silentListener(backlog: nil)
+        let (test, facts) = (try TestLoop(), Facts<LinkEvent>())
+        let detail = await test.run { test in
+            let probe = Probe(facts)
+            let link = Link(loop: test.loop, to: .tcp(host: "127.0.0.1", port: held.port))
+            link.delegate = probe
+            link.open()
+            for object in [probe, link] as [AnyObject] { test.keep(object) }
+            return probe.detail
+        }
+        _ = try await facts.first { $0.isClosed }
+        await test.end()
+        #expect(detail.all.last?.hasPrefix("127.0.0.1:\(held.port): ") == true, "\(detail.all)")
+        close(held.fd)
+    }
+
     @Test func timesOutWhereNobodyAnswers() async throws {
         // A full backlog drops further SYNs, as a silent network does.
         let listener = try Ports.silentListener(backlog: 0)

@@ -54,7 +54,6 @@ extension Link {
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         fd = socket(address.family, kind, 0)
         guard fd >= 0 else { return LinkFault(errno: errno, "\(endpoint): socket") }
-        let place = address.family == AF_UNIX ? "\(endpoint)" : "\(endpoint) (\(address.text))"
         remoteAddress = address.family == AF_UNIX ? endpoint.description : address.text
         guard prepareSocket(isUnix: address.family == AF_UNIX) else {
             return LinkFault(.system, "\(place): no event for the socket")
@@ -65,6 +64,13 @@ extension Link {
         // The write event reports a connected socket, immediately or later.
         if let writeEvent { event_add(writeEvent, nil) }
         return nil
+    }
+
+    /// The endpoint, with the address of the attempt unless it names that address itself.
+    private var place: String {
+        let name = endpoint.description
+        guard let remoteAddress, remoteAddress != name else { return name }
+        return "\(name) (\(remoteAddress))"
     }
 
     /// Each address gets its share of the remaining time, so that a silent first one does not use it all.
@@ -119,7 +125,6 @@ extension Link {
         guard getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) == 0 else {
             return fail(LinkFault(errno: errno, "\(endpoint): getsockopt"))
         }
-        let place = remoteAddress.map { "\(endpoint) (\($0))" } ?? "\(endpoint)"
         guard code == 0 else { return connectNext(LinkFault(errno: code, "\(place): connect")) }
         addresses = []
         connected()
