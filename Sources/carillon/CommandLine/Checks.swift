@@ -79,6 +79,19 @@ enum Checks {
         }
     }
 
+    /// Default languages without a text for messages without content.
+    static func genericTexts(_ configuration: Configuration) -> [Finding] {
+        configuration.apps.compactMap { app in
+            let language = app.templates.defaultLanguage
+            guard !language.lowercased().hasPrefix("zh"),
+                app.templates.generic(language: language) == Templates.builtInGeneric
+            else { return nil }
+            return Finding(
+                .warn, "templates", "app \(app.policy.id)",
+                "\(language) has no generic text: a message without content is pushed as \(Templates.builtInGeneric)")
+        }
+    }
+
     // MARK: - Credentials
 
     /// Each credential set: its expiry and the apps that use it. `credentialProblems` reports unreadable sets.

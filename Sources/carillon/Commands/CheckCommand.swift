@@ -68,7 +68,7 @@ struct CheckCommand: Command {
             isBadConfiguration = !problems.isEmpty
             findings += problems.map { Finding(problem: $0, subject: "credentials") }
             findings += Checks.topics(configuration) + Checks.templates(configuration)
-            findings += Checks.credentials(configuration)
+            findings += Checks.genericTexts(configuration) + Checks.credentials(configuration)
             findings +=
                 Checks.secretFiles(configuration) + Checks.weakLinks(configuration) + Checks.pages(configuration)
         }

@@ -126,6 +126,26 @@ struct CommandWorldTests {
             strange.contains { $0.contains(/[45] days left/) } && strange.contains { $0.contains("com.example.other") })
     }
 
+    @Test func aDefaultLanguageWithoutAGenericTextIsAWarning() throws {
+        let folder = try TemporaryFolder()
+        let templates = try folder.write(Array("languages: {en: {generic: You have mail}}\n".utf8), to: "t.yaml")
+        for (lines, isWarned) in [
+            ("default_language: en", true), ("default_language: en, templates: \(templates)", false),
+            ("default_language: zh-Hans", false),
+        ] {
+            let text = """
+                kafka: {brokers: "127.0.0.1:1"}
+                redis: {url: "redis://127.0.0.1:1"}
+                apps:
+                  - {id: im, topic: t, credentials: {key_file: no, key_id: ABC123DEFG, team_id: DEF123GHIJ}, \(lines)}
+
+                """
+            let run = try CommandRun(
+                "check", "--offline", "--json", "--config", try folder.write(Array(text.utf8), to: "c.yaml"))
+            #expect(run.output.contains("en has no generic text") == isWarned, "\(lines): \(run.output)")
+        }
+    }
+
     @Test func theEffectiveConfigurationIsPrintedWithoutAServer() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(
