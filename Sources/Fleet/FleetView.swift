@@ -105,8 +105,17 @@ public struct FleetView: Sendable {
     public var deadLetterRate: Double?
     /// Rates by verdict.
     public var verdictRates: [(verdict: String, rate: Double)] = []
-    /// Rates by result: accepted, rejected, refused, ambiguous.
+    /// Rates of tries by result: accepted, rejected, refused, ambiguous.
     public var attemptRates: [(result: String, rate: Double)] = []
+    /// The result of a try in words for people. `rejected` is the verdict of a push that ended, and not of a try.
+    public static func words(ofResult result: String) -> String {
+        switch result {
+        case "rejected": "refused"
+        case "refused": "not processed"
+        case "ambiguous": "without an answer"
+        default: result
+        }
+    }
     public var limits: [Limit] = []
     public var outcomes: [Outcome] = []
     public var endToEnd: Spread?

@@ -73,7 +73,7 @@ enum TopText {
             count(view.pendingEvents, "in work"), count(view.pendingRecipients, "recipients"),
             count(view.parked, "parked"),
         ]
-        if let spread = view.endToEnd { items.append(latency(spread, "to APNs' yes")) }
+        if let spread = view.endToEnd { items.append(latency(spread, "to APNs' acceptance")) }
         if let letters = view.deadLetterRate, letters > 0 {
             items.append(Item("\(number(letters))/s dead letters", .bad))
         }
@@ -83,7 +83,7 @@ enum TopText {
     private static func pushes(_ view: FleetView) -> [TopLayout.Item] {
         var items = view.attemptRates.filter { $0.rate > 0 || $0.result == "accepted" }.map { result in
             Item(
-                "\(number(result.rate))/s \(result.result)",
+                "\(number(result.rate))/s \(FleetView.words(ofResult: result.result))",
                 result.result == "accepted" ? .plain : .warning)
         }
         if let spread = view.pushLatency { items.append(latency(spread, "to answer")) }

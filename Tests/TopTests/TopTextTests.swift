@@ -57,6 +57,22 @@ import Testing
         }
     }
 
+    /// `rejected` is the verdict of a push that ended, so tries have another word.
+    @Test func aTryThatAPNsDidNotAcceptIsRefusedAndNotRejected() throws {
+        func look(at: Double, _ count: Int) throws -> WorkerLook {
+            let page = ["accepted", "rejected", "refused", "ambiguous"].map {
+                "carillon_push_attempts_total{app=\"im\",env=\"production\",result=\"\($0)\"} \(count)\n"
+            }.joined()
+            return try Looks.look("127.0.0.1:1", at: at, "process_start_time_seconds 1\n" + page)
+        }
+        let view = FleetView([try look(at: 4, 20)], after: [try look(at: 2, 0)], wallSeconds: 0)
+        let text = TopText.lines(view, width: 200).map(\.text).joined(separator: "\n")
+        for words in ["10/s accepted", "10/s refused", "10/s not processed", "10/s without an answer"] {
+            #expect(text.contains(words), "\(words)\n\(text)")
+        }
+        #expect(!text.contains("rejected"))
+    }
+
     @Test func itemsAreBrokenBetweenAndCutWhereTheyAreTooLong() {
         let items = ["one", "two", "汉汉汉", "a very long one that fits nowhere at all"].map { TopLayout.Item($0) }
         let lines = TopLayout.lines([TopLayout.Row(label: "label", items: items)], width: 36).map(\.text)

@@ -67,7 +67,7 @@ struct StatusPage {
     private var troubles: Markup {
         let others = view.attemptRates.filter { $0.result != "accepted" && $0.rate > 0 }
         var items = others.map { other -> Markup in
-            "\(FigureText.number(other.rate)) a second \(other.result) by APNs"
+            "\(FigureText.number(other.rate)) tries a second \(FleetView.words(ofResult: other.result))"
         }
         if let late = view.ackTimeoutRate, late > 0 { items.append("\(FigureText.number(late)) a second without ack") }
         if let keys = view.unusualKeys, keys > 0 {
@@ -109,7 +109,7 @@ struct StatusPage {
             ]
         }
         let table = PageTable(
-            caption: "From the event's time in Kafka to APNs' yes",
+            caption: "From the event's time in Kafka to APNs' acceptance",
             columns: [
                 .init("lane"), .init("p50 now", isNumber: true), .init("p99 now", isNumber: true),
                 .init("p50 since the start", isNumber: true), .init("p99 since the start", isNumber: true),
