@@ -49,7 +49,8 @@ struct PageFrame {
             </main>
             <footer><nav aria-label="For programs"><ul>\
             <li><a href="metrics">metrics</a></li><li><a href="statusz">statusz</a></li>\
-            <li><a href="readyz">readyz</a></li><li><a href="livez">livez</a></li></ul></nav></footer>
+            <li><a href="readyz">readyz</a></li><li><a href="livez">livez</a></li>\
+            <li><a href="stats">stats</a></li></ul></nav></footer>
             </body>
             </html>
 

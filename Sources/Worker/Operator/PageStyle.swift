@@ -28,7 +28,7 @@ enum PageStyle {
             .skip:focus { left: 0; top: 0; }
             .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
             :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 0.25rem; }
-            main { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem; align-items: stretch; }
+            main { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem; align-items: start; }
             main:focus { outline: none; }
             section { background: var(--card); border: 1px solid var(--line); border-radius: 0.5rem; padding: 1rem 1.25rem;
               min-width: 0; }
@@ -111,11 +111,13 @@ enum PageStyle {
             form button { background: var(--link); border-color: var(--link); color: var(--card); font-weight: 600; padding: 0.25rem 1.25rem; }
             form button:hover { background: var(--text); border-color: var(--text); }
             button[hidden] { display: none; }
-            .prose h2 { font-size: 1rem; }
+            .prose h2 { font-size: 1rem; margin-top: 2rem; }
+            .prose h2:first-child { margin-top: 0; }
             .prose h3 { margin: 1.5rem 0 0.5rem; }
             .prose li { margin: 0.25rem 0; }
             .prose p { margin: 0.5rem 0; max-width: 46rem; }
             .prose ul { max-width: 46rem; }
+            .prose p code, .prose li code, .prose td a { white-space: nowrap; }
             .prose pre { overflow-x: auto; }
             :target { scroll-margin-top: 1rem; }
             .prose :target { background: var(--warning-tint); border-radius: 0.25rem; padding: 0.25rem 0.5rem; margin-left: -0.5rem; }
@@ -177,6 +179,7 @@ enum PageStyle {
           .number + :not(.number) { padding-left: 0; }
           td:not(.number) { grid-column: 1 / -1; }
           td:empty { display: none; }
+          .prose p code, .prose li code, .prose td a { white-space: normal; }
           td::before { content: attr(data-label); color: var(--quiet); text-align: left; flex: 0 0 auto; max-width: 55%; }
         }
 

@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 /// `python -m docs.runbook_page` generates this file from docs/runbooks.md: the runbook of each alert as HTML.
 enum RunbookText {
-    static let html: Markup = #"""
+    static let alerts: Markup = #"""
+        <h2 id="objectives">Objectives</h2>
+        <p>Over 28 days: 99 % of the accepted pushes within 2 s of Kafka's timestamp; 99.9 % of the outcomes neither
+        <code>expired</code> nor dead letters; the oldest unsettled record under 30 s for 99.9 % of the time. A burn
+        means that the budget is spent 14.4 times too fast for an hour, 6 times for six hours (<code>page</code>), or
+        evenly for three days (<code>ticket</code>). It ends when its shorter window is good again.</p>
         <h3 id="carillonlatencyburn">CarillonLatencyBurn</h3>
         <ul>
         <li><b>Look:</b> "What limits it" (page and dashboard): the cause with the most time. <code>inflight</code> or
-        <code>limiter</code>: APNs is slow or allows less (dashboard: row APNs, latency). <code>redis</code>:
-        CarillonRedisDegraded. <code>window</code>: one record delays its partition. <code>breaker</code>:
-        CarillonBreakerOpen. None of them, and lag: too few workers, or too little CPU (page and dashboard:
-        Process).</li>
+        <code>limiter</code>: APNs is slow or allows less (dashboard: row APNs, latency). <code>redis</code>: <a
+        href="#carillonredisdegraded">CarillonRedisDegraded</a>. <code>window</code>: one record delays its partition.
+        <code>breaker</code>: <a href="#carillonbreakeropen">CarillonBreakerOpen</a>. None of them, and lag: too few
+        workers, or too little CPU (page and dashboard: Process).</li>
         <li><b>Do:</b> start more workers, up to the number of partitions; raise <code>limits.connections</code> if
         streams are at their limit; otherwise follow the cause's runbook.</li>
         </ul>
         <h3 id="carillonlossburn">CarillonLossBurn</h3>
         <ul>
         <li><b>Look:</b> "What reached no device" and "Dead letters". <code>expired</code>: producers set a too short
-        <code>expire_at_ms</code>, or records waited too long (lag, an earlier open breaker). Dead letters:
-        CarillonDeadLetters.</li>
+        <code>expire_at_ms</code>, or records waited too long (lag, an earlier open breaker). Dead letters: <a
+        href="#carillondeadletters">CarillonDeadLetters</a>.</li>
         <li><b>Do:</b> remove the cause of the wait. By contract, expired messages are not sent any more.</li>
         </ul>
         <h3 id="carillonageburn">CarillonAgeBurn</h3>
         <ul>
-        <li><b>Look:</b> as for CarillonWatermarkStuck; both often fire together. An app with
-        <code>coalesce.window_s</code> over 30 s causes it by design.</li>
+        <li><b>Look:</b> as for <a href="#carillonwatermarkstuck">CarillonWatermarkStuck</a>; both often fire
+        together. An app with <code>coalesce.window_s</code> over 30 s causes it by design.</li>
         </ul>
+        <h2 id="process">Process</h2>
         <h3 id="carillonabsent">CarillonAbsent</h3>
         <ul>
         <li><b>Means:</b> Prometheus reaches no worker: none runs, or the network policy or the token file
@@ -43,11 +49,12 @@ enum RunbookText {
         <ul>
         <li><b>Do:</b> renew the certificate at Apple and replace the file. Workers try the new one within seconds,
         and the alert ends. "APNs accepts the new credential" in the log confirms it; after "APNs refuses the new
-        credential", see CarillonCredentialRefused. A provider key (.p8) does not expire.</li>
+        credential", see <a href="#carilloncredentialrefused">CarillonCredentialRefused</a>. A provider key (.p8) does
+        not expire.</li>
         </ul>
         <h3 id="carilloncredentialexpiring">CarillonCredentialExpiring</h3>
         <ul>
-        <li><b>Do:</b> as for CarillonCredentialExpiry, today.</li>
+        <li><b>Do:</b> as for <a href="#carilloncredentialexpiry">CarillonCredentialExpiry</a>, today.</li>
         </ul>
         <h3 id="carilloncredentialrefused">CarillonCredentialRefused</h3>
         <ul>
@@ -73,7 +80,7 @@ enum RunbookText {
         <ul>
         <li><b>Look:</b> <code>carillon dlq list --config F</code>: number by cause, topic and app, age, and whether
         they would be accepted today; <code>carillon dlq show --config F --reason R</code> shows some of them in full.
-        reasons.md has the rules.</li>
+        <code>docs/reasons.md</code> has the rules.</li>
         <li><b>Do:</b> correct the configuration (an unknown app) or the producer. <code>carillon dlq redrive --config
         F --reason R</code> writes records that are accepted today back (<code>--dry-run</code> prints the plan). For
         broken values: <code>carillon record</code> the topic to a file, correct the values, <code>carillon
@@ -111,6 +118,7 @@ enum RunbookText {
         <li><b>Do:</b> raise the limit to 65536; if that is impossible, use fewer shards or
         <code>limits.connections</code>.</li>
         </ul>
+        <h2 id="kafka">Kafka</h2>
         <h3 id="carillonclockoff">CarillonClockOff</h3>
         <ul>
         <li><b>Means:</b> for two minutes the worker's clock has differed by more than 60 s from that of Redis, or
@@ -173,7 +181,7 @@ enum RunbookText {
         <code>carillon top</code> say so, and <code>carillon_kafka_lag_*</code> are absent.</li>
         <li><b>Look:</b> <code>carillon check</code>: brokers, topics, rights (which one is missing, and the
         <code>kafka-acls</code> lines). <code>/readyz</code> names topics that the group has not assigned. The log's
-        Kafka lines. If the group does not settle: CarillonRebalanceStorm.</li>
+        Kafka lines. If the group does not settle: <a href="#carillonrebalancestorm">CarillonRebalanceStorm</a>.</li>
         <li><b>Do:</b> correct the problems that <code>check</code> names. Missing topics: the Job
         <code>carillon-topics</code>, or by hand. If brokers answer, <code>check</code> is well and nothing is
         assigned after a minute: restart this worker.</li>
@@ -200,6 +208,7 @@ enum RunbookText {
         <li><b>Do:</b> <code>WRITE</code> on the output topics; brokers; <code>max.message.bytes</code>. Offsets wait
         until the brokers accept the outcomes.</li>
         </ul>
+        <h2 id="apns">APNs</h2>
         <h3 id="carillonbreakeropen">CarillonBreakerOpen</h3>
         <ul>
         <li><b>Means:</b> APNs answered 503 many times in a row to one app and environment. One push tests it now and
@@ -249,32 +258,33 @@ enum RunbookText {
         APNs.</li>
         <li><b>Look:</b> page or <code>carillon top</code>: reasons, and answers that refuse pushes.
         <code>retry_after</code> (429 <code>TooManyRequests</code>): too many pushes to the same devices.
-        <code>unavailable</code>: APNs answers 503 (CarillonBreakerOpen) or cannot be reached
-        (CarillonApnsUnreachable). <code>credential</code>: CarillonAuthRejected. <code>BadDeviceToken</code>,
-        <code>DeviceTokenNotForTopic</code>: CarillonMassInvalidation. <code>BadTopic</code> and similar:
-        CarillonMisconfigured.</li>
+        <code>unavailable</code>: APNs answers 503 (<a href="#carillonbreakeropen">CarillonBreakerOpen</a>) or cannot
+        be reached (<a href="#carillonapnsunreachable">CarillonApnsUnreachable</a>). <code>credential</code>: <a
+        href="#carillonauthrejected">CarillonAuthRejected</a>. <code>BadDeviceToken</code>,
+        <code>DeviceTokenNotForTopic</code>: <a href="#carillonmassinvalidation">CarillonMassInvalidation</a>.
+        <code>BadTopic</code> and similar: <a href="#carillonmisconfigured">CarillonMisconfigured</a>.</li>
         <li><b>Do:</b> follow the reason's runbook. 429: parked pushes return by themselves;
         <code>coalesce.window_s</code> sends fewer.</li>
         </ul>
         <h3 id="carillonmisconfigured">CarillonMisconfigured</h3>
         <ul>
-        <li><b>Look:</b> <code>carillon_apns_alarms_total{reason}</code>, and reasons.md: <code>BadTopic</code>,
-        <code>TopicDisallowed</code>: the app's <code>topic</code> or the key's rights; <code>PayloadTooLarge</code>,
-        <code>BadCollapseId</code> and similar: a producer, or this program.</li>
+        <li><b>Look:</b> <code>carillon_apns_alarms_total{reason}</code>, and <code>docs/reasons.md</code>:
+        <code>BadTopic</code>, <code>TopicDisallowed</code>: the app's <code>topic</code> or the key's rights;
+        <code>PayloadTooLarge</code>, <code>BadCollapseId</code> and similar: a producer, or this program.</li>
         <li><b>Do:</b> correct <code>topic</code> and environment; report errors of this program.</li>
         </ul>
         <h3 id="carillondeadconnections">CarillonDeadConnections</h3>
         <ul>
         <li><b>Means:</b> connections stopped answering PING: a device in the network forgets them.</li>
         <li><b>Look:</b> firewalls and NAT with short idle times; a proxy; whether all environments fail at once.</li>
-        <li><b>Do:</b> raise their idle time. Pushes are sent again on other connections; CarillonAmbiguousHigh shows
-        how many may be doubled.</li>
+        <li><b>Do:</b> raise their idle time. Pushes are sent again on other connections; <a
+        href="#carillonambiguoushigh">CarillonAmbiguousHigh</a> shows how many may be doubled.</li>
         </ul>
         <h3 id="carillongoawaystorm">CarillonGoawayStorm</h3>
         <ul>
         <li><b>Look:</b> <code>carillon_apns_goaway_total{reason}</code>. <code>Shutdown</code> or none: Apple moves
         load, wait. <code>TooManyProviderTokenUpdates</code>: clocks, or two installations that sign with one key.
-        Others: reasons.md.</li>
+        Others: <code>docs/reasons.md</code>.</li>
         <li><b>Do:</b> usually nothing: pushes above the last id are sent again and cannot double.</li>
         </ul>
         <h3 id="carillonambiguoushigh">CarillonAmbiguousHigh</h3>
@@ -282,7 +292,8 @@ enum RunbookText {
         <li><b>Means:</b> pushes end without an answer (silence for <code>answer_s</code>, lost connections). Each is
         sent again with the same apns-id, at most <code>unknown_tries</code> times. A push that APNs accepted already
         may appear twice.</li>
-        <li><b>Look:</b> CarillonDeadConnections, APNs' latency, packet loss.</li>
+        <li><b>Look:</b> <a href="#carillondeadconnections">CarillonDeadConnections</a>, APNs' latency, packet
+        loss.</li>
         <li><b>Do:</b> repair the network path. To repeat nothing at the price of some losses:
         <code>limits.unknown_tries: 0</code>.</li>
         </ul>
@@ -309,20 +320,23 @@ enum RunbookText {
         <ul>
         <li><b>Means:</b> the same, and the brake (<code>limits.removals</code>) keeps tokens since then. It ends
         <code>cool_down_s</code> after the last sign.</li>
-        <li><b>Do:</b> as for CarillonMassInvalidation. For a real spike: let it pass in portions, or raise
-        <code>limits.removals.share</code>.</li>
+        <li><b>Do:</b> as for <a href="#carillonmassinvalidation">CarillonMassInvalidation</a>. For a real spike: let
+        it pass in portions, or raise <code>limits.removals.share</code>.</li>
         </ul>
+        <h2 id="redis">Redis</h2>
         <h3 id="carillonredisdown">CarillonRedisDown</h3>
         <ul>
         <li><b>Means:</b> this worker could not use Redis for a minute. Nothing is dropped or guessed: read records
         wait, then reading stops.</li>
         <li><b>Look:</b> <code>/readyz</code> has the cause. <code>unreachable</code>, <code>timeout</code>: dead,
         hung, or the network. <code>authentication</code>, <code>no_permission</code>: login or rights of
-        <code>redis.user</code>. <code>refuses writes</code>: CarillonRedisRefusesWrites. <code>lost its
-        tokens</code>: CarillonTokenLoss. <code>carillon check</code> asks again and prints Redis' own message.</li>
+        <code>redis.user</code>. <code>refuses writes</code>: <a
+        href="#carillonredisrefuseswrites">CarillonRedisRefusesWrites</a>. <code>lost its tokens</code>: <a
+        href="#carillontokenloss">CarillonTokenLoss</a>. <code>carillon check</code> asks again and prints Redis' own
+        message.</li>
         <li><b>Do:</b> start it with its data (append-only file); rights: the <code>ACL SETUSER</code> line that
         <code>carillon check --acl</code> prints. Workers connect again within 5 s. Do not point them to an empty
-        Redis: that is CarillonTokenLoss.</li>
+        Redis: that is <a href="#carillontokenloss">CarillonTokenLoss</a>.</li>
         </ul>
         <h3 id="carillonredisdegraded">CarillonRedisDegraded</h3>
         <ul>

@@ -30,8 +30,8 @@ struct TraceForm {
             aria-describedby="ask-hint"></p>
             <p><button>Ask</button></p>
             </form>
-            <p id="ask-hint" class="quiet">What did happen is kept for some days; without a message, only what would happen to \
-            one now.</p>
+            <p id="ask-hint" class="quiet">What happened is kept for <code>trace.ttl_h</code> hours. Without a message: what would \
+            happen now.</p>
             """)
     }
 }
