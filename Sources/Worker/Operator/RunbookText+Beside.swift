@@ -88,8 +88,8 @@ extension RunbookText {
         <td role="cell" data-label="action">the brokers</td>
         <td role="cell" data-label="recovery">by itself, after ten minutes</td>
         </tr>
-        <tr role="row"><th role="rowheader" scope="row"><code>kafka: down: no partition is assigned; no broker
-        answers</code></th>
+        <tr role="row"><th role="rowheader" scope="row"><code>kafka: down: no broker answers, so no partition is
+        assigned</code></th>
         <td role="cell" data-label="cause">Kafka is away</td>
         <td role="cell" data-label="alert"><a href="#carillonnoassignment">CarillonNoAssignment</a></td>
         <td role="cell" data-label="action">the brokers; <code>carillon check</code> prints librdkafka's messages</td>
