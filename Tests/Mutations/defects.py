@@ -18,8 +18,13 @@ TEST_BREAKS = [
     "swallow-retry",
     "trust-copies",
 ]
-"""Defects that show after these faults only: their worlds have no others."""
-FAULTS = {"trust-copies": "redisFailover", "late-reply": "redisSlowness,join,kafkaGroup"}
+"""Defects that show mostly after these faults: their worlds have no others."""
+FAULTS = {
+    "trust-copies": "redisFailover",
+    "late-reply": "redisSlowness,join,kafkaGroup",
+    "left-marked": "kafkaGroup,apnsLink",
+    "sent-late": "apnsAnswers",
+}
 
 
 @dataclass
