@@ -92,7 +92,7 @@ def render(source: str) -> dict[str, str]:
     alerts = HEAD.format(what="the runbook of each alert", opening="enum RunbookText {") + constant(
         "alerts", "".join(named.values())
     )
-    rest = HEAD.format(what="symptoms, and what has no alert", opening="extension RunbookText {")
+    rest = HEAD.format(what="the symptoms and the causes without an alert", opening="extension RunbookText {")
     rest += constant("symptoms", symptoms) + "\n" + constant("withoutAlert", beside)
     return {"RunbookText.swift": alerts + "}\n", "RunbookText+Beside.swift": rest + "}\n"}
 

@@ -39,7 +39,7 @@ import Testing
         same(backoff.wait(other, alert, 5, order: 5), nil)
     }
 
-    /// APNs takes the place of no push either that another one does not name.
+    /// A device shows all of them: APNs replaces none of them by another one either.
     @Test func pushesWithoutACommonCollapseIDAllWait() {
         var backoff = TokenBackoff()
         _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)

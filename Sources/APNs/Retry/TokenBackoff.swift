@@ -7,7 +7,7 @@
 struct TokenBackoff {
     typealias Slot = PushTable.Slot
 
-    /// What a newer push must have in common with an older one to supersede it.
+    /// A newer push supersedes an older one if both have the same kind with a collapse id.
     struct Kind: Equatable {
         var type: PushType
         var collapseID: [UInt8]?

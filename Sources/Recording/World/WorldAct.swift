@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a user's client will write because of a message.
+/// A record that a user's client will write because of a message.
 enum WorldAct {
     case read(user: Int, WorldConversation, upTo: Int)
     case acknowledge(user: Int, message: Int, connection: Int)

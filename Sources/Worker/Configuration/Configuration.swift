@@ -29,7 +29,7 @@ public struct Configuration: Sendable {
     public var waivers: Set<WeakLink.Waiver> = []
     /// Files that only the worker's user should read, in the order of the text.
     public var secretFiles: [SecretFile] = []
-    /// What is not as the operator may think, and does not prevent a start.
+    /// Keys without the effect that the operator may expect. They do not prevent a start.
     public var warnings: [Problem] = []
     /// Threads, each with an event loop, group membership and connections of its own; 0 for one per core.
     public var shards = 0

@@ -115,7 +115,7 @@ extension StateReader {
         return owners
     }
 
-    /// What is known of a message that a revoke names, whoever its recipients are.
+    /// The collapse id of the message that a revoke names, as far as it is known. It is the same for all recipients.
     func original(app: String, msgID: String) async throws(RedisFault) -> CollapseID.Original {
         let chosen = try await ask(
             { (store, tag) throws(RedisFault) in try store.collapseID(app: app, msgID: msgID, tag: tag) },
@@ -247,7 +247,7 @@ public struct UserFacts: Sendable {
     public var badge: Int64 = 0
     /// The user's own mutes by conversation, also ended ones.
     public var mutes: [Muted] = []
-    /// The parts whose keys have a wrong type: they count as absent.
+    /// Parts that count as absent, because their keys have a wrong type.
     public var unreadable: [String] = []
 
     /// A conversation that the user muted.

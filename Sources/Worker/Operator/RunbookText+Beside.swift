@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// `python -m docs.runbook_page` generates this file from docs/runbooks.md: symptoms, and what has no alert as HTML.
+/// `python -m docs.runbook_page` generates this file from docs/runbooks.md: the symptoms and the causes without an alert as HTML.
 extension RunbookText {
     static let symptoms: Markup = #"""
         <h2 id="symptoms-causes-and-actions">Symptoms, causes and actions</h2>

@@ -163,7 +163,7 @@ final class Statistics {
 
     /// The progress that may be committed: its counts are in Redis.
     func committable(_ place: CountedPlace, _ live: PartitionOffset?, nowNanos: UInt64) -> PartitionOffset? {
-        // The other worker reads and counts the records whose counts were refused.
+        // Redis refused the counts of these records. The other worker reads and counts them.
         if let known = places[place], known.isForeign { return known.written }
         guard hasUnwritten(place), !isHeldUp(nowNanos) else {
             // An offset never goes back to the position of the last flush.

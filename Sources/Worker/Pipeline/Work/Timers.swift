@@ -57,7 +57,7 @@ enum DueItem {
     case pace(AppContext)
     /// Collected marks of members must be sent.
     case memberMarks
-    /// What an event reads before its recipients begin.
+    /// A read of an event before its recipients begin.
     case retryRead(WorkRef)
     case retryChange(WorkRef)
     /// A lowered badge has waited for others of its user, or is read again.

@@ -82,7 +82,7 @@ struct ChangeRepetition {
 }
 
 extension UserStateTask {
-    /// What has to be made again if Redis loses the change: nothing of a report.
+    /// Whether the change is made again if Redis loses it. A report is not.
     fileprivate var isRepeated: Bool {
         switch state.change {
         case .openReport, .arrivedReport: false
@@ -90,8 +90,8 @@ extension UserStateTask {
         }
     }
 
-    /// It at its first step, and for a bind the removals of the token from its former owners: their copies are under other keys,
-    /// and once they are gone nothing shows their user.
+    /// The change at its first step. A bind also has the removals of the token from its former owners: their copies are under other
+    /// keys, and after their loss nothing shows their user.
     func repeatedTasks(formerOwners: [String]) -> [UserStateTask] {
         if !isRepeated { return [] }
         var tasks = [fromStart(nowMs: nowMs)]

@@ -8,7 +8,7 @@ final class EventContent {
     /// For a message or a revoke; nil for a Live Activity.
     let message: SharedMessage?
     let activity: LiveActivity?
-    /// For a revoke: what is known of the message that it names, whoever its recipients are.
+    /// For a revoke: the collapse id of the message that it names, as far as it is known. It is the same for all recipients.
     var original = CollapseID.Original.unknown
     private let app: AppContext
     private let expiresAtMs: Int64

@@ -27,7 +27,7 @@ final class EventJob {
     let raw: [UInt8]
     /// The event's content; nil while no recipient needs it.
     private(set) var content: EventContent?
-    /// For a revoke: what is known of the message that it names, whoever its recipients are.
+    /// For a revoke: the collapse id of the message that it names, as far as it is known. It is the same for all recipients.
     var original = CollapseID.Original.unknown { didSet { content?.original = original } }
     var ref = WorkRef.none
 
@@ -264,7 +264,7 @@ final class EventJob {
         return message?.read { $0.tokenType } ?? .alert
     }
 
-    /// What it read is here: its fan-out goes on.
+    /// Its read has ended, and its fan-out goes on.
     func didRead() {
         failures = 0
         fanOutPhase = .ready

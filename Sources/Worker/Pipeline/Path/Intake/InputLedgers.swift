@@ -5,7 +5,7 @@ import Kafka
 ///
 /// `carillon.parked` has a ledger of its own: its records wait for long and must not fill the window of the others.
 struct InputLedgers: ~Copyable {
-    /// Of all other topics.
+    /// The ledger of all other topics.
     private(set) var main: OffsetLedger
     private var parked: OffsetLedger
     private let classes: [InputClass]

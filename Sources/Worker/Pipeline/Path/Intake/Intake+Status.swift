@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Kafka
 
-/// What a consumer reads, and how far it is, in numbers.
+/// The topics and partitions of a consumer, with its progress in numbers.
 extension Intake {
     /// Its partitions of the input topics; the worker's own topics do not count.
     var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }

@@ -93,8 +93,8 @@ extension RecipientJob {
         counts = mark.flatMap { event.counts($0) ? RecipientCounts($0) : nil } ?? RecipientCounts()
     }
 
-    /// What the mark of another worker says of the device, if that worker had the same record; with the short name of the credential
-    /// in place of its number.
+    /// The outcome of the device in the mark of another worker, if that worker had the same record. It has the short name of the
+    /// credential in place of its number.
     func outcome(ofDevice index: Int, in mark: MarkCounts?) -> CountedOutcome? {
         guard let mark, event.counts(mark) else { return nil }
         let device = MarkCounts.short(devices[index].route.device)

@@ -16,7 +16,7 @@ struct SendCheck {
     var isRebound = false
     var facts = SendFacts()
 
-    /// What is checked: of a push with a number, whether that has changed.
+    /// The push that is checked. For a push with a number, the check also compares the number.
     enum Subject: Equatable {
         case push
         case numberedPush(Int64)
