@@ -146,9 +146,9 @@ docc: packages ## the documentation of the library APNs, into .build/docc
 	docs/docc
 
 # docs/contract and Examples. BINARY= names one that is built already.
-docs-test: examples docc $(DEPLOY_PYTHON) ## schemas, AsyncAPI, migration examples, the operator's page, examples, DocC and generated pages, against a running worker
-	@deploy/install-packages chromium chromium-driver
-	$(if $(BINARY),,swift build --product carillon)
+docs-test: examples docc $(DEPLOY_PYTHON) ## schemas, AsyncAPI, migration examples, the operator's page, examples, DocC, generated pages and the path of a push, against a running worker
+	@deploy/install-packages chromium chromium-driver valgrind binutils
+	$(if $(BINARY),,swift build --product carillon && swift build --product push-cost)
 	$(DEPLOY_PYTHON) -m ruff check docs Examples
 	$(DEPLOY_PYTHON) -m ruff format --check docs Examples
 	CARILLON_BINARY=$(or $(BINARY),.build/debug/carillon) $(DEPLOY_PYTHON) -m pytest -q docs/tests
