@@ -89,13 +89,13 @@ public struct BenchCommand: Command, Sendable {
             if let against = settings.against {
                 say("starting broker, Redis and APNs simulator, twice …\n")
                 let bench = try await PairBench(settings, against: against)
-                return await ended(by: signals, { try await compare(bench) }, thenClosing: { await bench.close() })
+                return await ended(by: signals, { end(try await bench.run(say)) }, thenClosing: { await bench.close() })
             }
             say("starting broker, Redis and APNs simulator …\n")
             if let members = settings.beside {
                 let servers = try await BenchServers(settings, backlog: 100_000)
                 return await ended(
-                    by: signals, { try await playBeside(BesideBench(servers, members: members)) },
+                    by: signals, { end(try await BesideBench(servers, members: members).run(say)) },
                     thenClosing: { await servers.cluster.close() })
             }
             let bench = try await BenchServers(settings)
@@ -128,14 +128,7 @@ public struct BenchCommand: Command, Sendable {
         return code
     }
 
-    private func compare(_ bench: PairBench) async throws -> ExitCode {
-        let report = try await bench.run(say)
-        Terminal.out(asJSON: settings.printsJSON, json: report.json, text: TerminalText(lines: report.text))
-        return report.isComplete ? .done : .failed
-    }
-
-    private func playBeside(_ bench: BesideBench) async throws -> ExitCode {
-        let report = try await bench.run { say(TerminalText(lines: $0)) }
+    private func end(_ report: some JudgedReport) -> ExitCode {
         Terminal.out(asJSON: settings.printsJSON, json: report.json, text: TerminalText(lines: report.text))
         return report.isWell ? .done : .failed
     }
@@ -160,10 +153,10 @@ public struct BenchCommand: Command, Sendable {
             say("holding \(settings.held) pushes …\n")
             report.memory = try await MemoryPhase.run(bench)
         }
-        Terminal.out(asJSON: settings.printsJSON, json: report.json, text: TerminalText(lines: report.text))
+        let code = end(report)
         if let path = settings.htmlPath { try Files.write(Array(BenchPage(report).html.utf8), to: path) }
         if settings.keeps { try await keep(bench) }
-        return report.isComplete ? .done : .failed
+        return code
     }
 
     private func runH2Load(for bench: BenchServers, into report: inout BenchReport) throws {

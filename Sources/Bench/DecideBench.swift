@@ -48,7 +48,7 @@ struct DecideBench {
         private static let eventsMax = 1_000
 
         init(_ settings: BenchSettings) throws {
-            policy = AppPolicy(id: "im", topic: BenchServers.topic)
+            policy = AppPolicy(id: "im", topic: BenchPushes.topic)
             policy.badgeCap = 99
             templates = Templates(languages: [
                 "zh-Hans": .init(generic: "你收到一条新消息"), "en": .init(generic: "You have a new message"),
@@ -152,12 +152,10 @@ struct DecideBench {
 
     private func text(_ direct: Stages, _ group: Stages) -> String {
         func row(_ name: String, _ stages: Stages) -> String {
-            func field(_ value: Double) -> String {
-                let text = BenchReport.tenths(value)
-                return String(repeating: " ", count: max(1, 12 - text.count)) + text
+            let fields = [stages.decide, stages.payload, stages.headers].map {
+                BenchText.column(BenchText.tenths($0), 12)
             }
-            return name + String(repeating: " ", count: max(1, 22 - name.count)) + field(stages.decide)
-                + field(stages.payload) + field(stages.headers) + "\n"
+            return BenchText.name(name, 22) + fields.joined() + "\n"
         }
         return """
             µs of CPU per recipient, medians of \(settings.rounds) rounds of \(settings.events)
@@ -167,27 +165,18 @@ struct DecideBench {
     }
 
     private func json(_ direct: Stages, _ group: Stages) -> String {
-        var writer = JSONWriter(reservingCapacity: 256)
-        func write(_ name: StaticString, _ stages: Stages) {
-            writer.key(name)
-            writer.beginObject()
-            let parts: [(StaticString, Double)] = [
-                ("decide_cpu_us", stages.decide), ("with_payload_cpu_us", stages.payload),
-                ("with_headers_cpu_us", stages.headers),
-            ]
-            for (key, value) in parts {
-                writer.key(key)
-                writer.double((value * 1000).rounded() / 1000)
+        JSONWriter.line { writer in
+            writer.count("recipients", settings.events)
+            writer.count("rounds", settings.rounds)
+            writer.count("members", max(2, settings.group ?? 1_000))
+            for (name, stages) in [("direct", direct), ("group", group)] as [(StaticString, Stages)] {
+                writer.object(name) {
+                    $0.figures([
+                        ("decide_cpu_us", stages.decide), ("with_payload_cpu_us", stages.payload),
+                        ("with_headers_cpu_us", stages.headers),
+                    ])
+                }
             }
-            writer.endObject()
         }
-        writer.beginObject()
-        writer.member("recipients", Int64(settings.events))
-        writer.member("rounds", Int64(settings.rounds))
-        writer.member("members", Int64(max(2, settings.group ?? 1_000)))
-        write("direct", direct)
-        write("group", group)
-        writer.endObject()
-        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 }

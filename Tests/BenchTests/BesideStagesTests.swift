@@ -13,8 +13,8 @@ import Testing
         ProcessUsage.Thread(id: id, name: name, cpuNanos: busyMs * 1_000_000, delayNanos: delayedMs * 1_000_000)
     }
 
-    private static func mark(atMs: UInt64, worker: [ProcessUsage.Thread], metrics: String) -> BesideMark {
-        BesideMark(
+    private static func mark(atMs: UInt64, worker: [ProcessUsage.Thread], metrics: String) -> BenchMark {
+        BenchMark(
             nanos: atMs * 1_000_000, workers: [ProcessUsage(threads: worker)],
             redis: ProcessUsage(threads: [thread(9, "redis-server", busyMs: atMs / 2)]),
             own: ProcessUsage(threads: [thread(3, "simulator", busyMs: atMs / 4), thread(4, "rdk:main", busyMs: 0)]),

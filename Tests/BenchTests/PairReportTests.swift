@@ -55,7 +55,7 @@ import Testing
             this: Self.outcome(worker: 1, redis: 1, simulator: 1),
             other: Self.outcome(worker: 1, redis: 1, simulator: 1, pushes: 99))
         let report = try Self.report([lost])
-        #expect(!report.isComplete)
+        #expect(!report.isWell)
         #expect(report.text.contains("✗ round 1, against: 100 pushes expected, 99 accepted, 99 at the server"))
     }
 
@@ -71,9 +71,9 @@ import Testing
     }
 
     @Test func figuresAreRoundedToTheDigitsAskedFor() {
-        #expect(BenchReport.fixed(1.0046, digits: 3) == "1.005")
-        #expect(BenchReport.fixed(12, digits: 2) == "12.00")
-        #expect(BenchReport.fixed(-0.5, digits: 1) == "-0.5")
-        #expect(BenchReport.fixed(.nan, digits: 2) == "-")
+        #expect(BenchText.fixed(1.0046, digits: 3) == "1.005")
+        #expect(BenchText.fixed(12, digits: 2) == "12.00")
+        #expect(BenchText.fixed(-0.5, digits: 1) == "-0.5")
+        #expect(BenchText.fixed(.nan, digits: 2) == "-")
     }
 }

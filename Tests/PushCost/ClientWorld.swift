@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import APNs
-import APNsProtocol
 import Bench
 import CostCounting
 import EventLoop
@@ -15,29 +14,22 @@ final class ClientWorld: APNsClientDelegate {
     private let process: SimulatedProcess
     private let loop: Loop
     private var client: APNsClient?
-    private let tokens: [DeviceToken]
-    private let headers: PushHeaders
-    private let payload = Array(BenchTraffic.samplePayload.utf8)
+    private let made: BenchPushes
     private let pushes: Int
     private var sent = 0
     private var accepted = 0
     private var isCounting = false
     private(set) var turns = 0
 
-    private static let topic = "com.example.im"
     private static let host = "127.0.1.1"
     private static let inFlightMax = 27
 
     init(_ shape: CostShape, folder: String) throws {
         pushes = shape.events
         let signing = try SimulatedKey(folder: folder)
-        let traffic = BenchTraffic(users: shape.users, app: "im", topic: Self.topic)
-        tokens = (0..<shape.users).compactMap { DeviceToken(traffic.token($0)) }
-        headers = try PushHeaders(
-            topic: Self.topic, pushType: .alert, expirationSeconds: system.wallMs / 1000 + 86_400,
-            collapseID: Array("3b0c44298fc1c149afbf4c8996fb9242".utf8))
+        made = try BenchPushes(users: shape.users, nowMs: system.wallMs)
         system.network.path(from: Self.host, to: APNsSeat.address).shortReadsPerMille = 0
-        apns = try APNsSeat(system, topics: [Self.topic], key: signing.key)
+        apns = try APNsSeat(system, topics: [BenchPushes.topic], key: signing.key)
         process = system.makeProcess("client", host: Self.host)
         loop = try process.makeLoop("client")
         process.aroundTurn = { [unowned self] turn in
@@ -76,13 +68,9 @@ final class ClientWorld: APNsClientDelegate {
 
     private func sendNext() {
         guard let client, sent < pushes else { return }
-        let number = UInt64(sent)
+        let number = sent
         sent += 1
-        let push = Push(
-            tag: number, token: tokens[Int(number) % tokens.count], headers: headers,
-            id: PushID(high: 0x5F0C_1E9A_8F65_4C3E, low: 0x9D3E_0000_0000_0000 &+ number &* 0x9E37_79B9_7F4A),
-            payload: payload)
-        _ = client.send(push)
+        _ = client.send(made.push(number, tag: UInt64(number)))
     }
 
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int) {

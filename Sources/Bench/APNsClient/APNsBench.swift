@@ -25,24 +25,18 @@ struct APNsBench {
     func run() throws -> ExitCode {
         let folder = try TemporaryFolder()
         let credentials = try DemoCredentials(folder: folder.file("secrets"))
-        let simulator = try ServerProcess(
-            try BenchWorker.ownPath(),
-            [
-                "simulate", "--listen", "127.0.0.1:0", "--counts-only", "--json", "--credentials",
-                folder.file("secrets"), "--window", String(settings.window), "--streams", String(settings.streams),
-            ], readyLine: "\"endpoint\"")
-        defer { simulator.stop() }
-        let pieces = simulator.takeOutput().split(separator: "\"port\":").dropFirst()
-        guard let digits = pieces.first?.prefix(while: \.isNumber), let port = UInt16(digits) else {
-            throw SetupFault("the simulator reported no port: \(simulator.takeOutput().suffix(600))")
-        }
+        let simulator = try BenchSimulator(
+            credentials: folder.file("secrets"),
+            ["--window", String(settings.window), "--streams", String(settings.streams)])
+        defer { simulator.process.stop() }
         let load = H2LoadPhase.Requests(
-            port: port, users: min(settings.events, 50_000), count: settings.events, connections: settings.connections,
+            port: simulator.port, users: min(settings.events, 50_000), count: settings.events,
+            connections: settings.connections,
             streams: settings.streams, credentials: credentials, folder: folder)
         var rounds: [Round] = []
         for number in 1...settings.rounds {
             Terminal.err("round \(number) of \(settings.rounds) …\n")
-            let client = try pushes(port, folder)
+            let client = try pushes(simulator.endpoint, folder)
             let other = H2LoadPhase.isPossible ? try H2LoadPhase.run(load) : nil
             rounds.append(
                 Round(
@@ -54,11 +48,11 @@ struct APNsBench {
     }
 
     /// Runs this program as the simulator's client.
-    private func pushes(_ port: UInt16, _ folder: TemporaryFolder) throws -> (micros: Double, perSecond: Double) {
+    private func pushes(_ endpoint: String, _ folder: TemporaryFolder) throws -> (micros: Double, perSecond: Double) {
         let process = try FinishedProcess.run(
             try BenchWorker.ownPath(),
             [
-                "bench", "--apns-client", "https://localhost:\(port)", "--credentials", folder.file("secrets"),
+                "bench", "--apns-client", endpoint, "--credentials", folder.file("secrets"),
                 "--events", String(settings.events), "--connections", String(settings.connections), "--streams",
                 String(settings.streams),
             ])
@@ -76,42 +70,36 @@ struct APNsBench {
     }
 
     private func text(_ rounds: [Round]) -> String {
-        func number(_ value: Double?) -> String { value.map(BenchReport.tenths) ?? "-" }
+        func number(_ value: Double?) -> String { value.map(BenchText.tenths) ?? "-" }
         var text =
             "\n\(settings.events) pushes, \(settings.connections) connections of \(settings.streams) streams\n"
             + "whole processes, CPU µs per push\n"
         for (index, round) in rounds.enumerated() {
             text += "  round \(index + 1)   client \(number(round.clientMicros))"
-            text += " (\(BenchReport.whole(round.clientPerSecond))/s)"
+            text += " (\(BenchText.whole(round.clientPerSecond))/s)"
             if let micros = round.loadMicros, let rate = round.loadPerSecond {
-                text += "   h2load \(number(micros)) (\(BenchReport.whole(rate))/s)"
+                text += "   h2load \(number(micros)) (\(BenchText.whole(rate))/s)"
             }
             text += "\n"
         }
         text += "median    client \(number(BenchReport.median(rounds.map(\.clientMicros))))"
         guard let ratio = ratio(rounds) else { return text + "\nh2load is not installed (nghttp2-client): no ratio\n" }
         return text + "   h2load \(number(BenchReport.median(rounds.compactMap(\.loadMicros))))\n"
-            + "client / h2load   \(BenchReport.tenths(ratio))\n"
+            + "client / h2load   \(BenchText.tenths(ratio))\n"
     }
 
     private func json(_ rounds: [Round]) -> String {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("pushes", Int64(settings.events))
-        writer.member("connections", Int64(settings.connections))
-        writer.member("streams", Int64(settings.streams))
-        writer.key("rounds")
-        writer.beginArray()
-        for round in rounds {
-            BenchReport.write(
-                [
+        JSONWriter.line { writer in
+            writer.count("pushes", settings.events)
+            writer.count("connections", settings.connections)
+            writer.count("streams", settings.streams)
+            writer.objects("rounds", rounds) { writer, round in
+                writer.figures([
                     ("client_cpu_us", round.clientMicros), ("client_per_s", round.clientPerSecond),
                     ("h2load_cpu_us", round.loadMicros), ("h2load_per_s", round.loadPerSecond),
-                ], to: &writer)
+                ])
+            }
+            writer.figure("client_per_h2load", ratio(rounds))
         }
-        writer.endArray()
-        BenchReport.write("client_per_h2load", ratio(rounds), to: &writer)
-        writer.endObject()
-        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Console
 import EventLoop
-import Glibc
 import JSON
-import Kafka
-import LocalServers
 import Processes
 import Worker
 
@@ -20,18 +17,17 @@ struct BesideBench {
 
     let bench: BenchServers
     let members: Int
-    private let group = "g-giant"
 
     init(_ bench: BenchServers, members: Int) {
         self.bench = bench
         self.members = members
     }
 
-    func run(_ say: (String) -> Void) async throws -> BesideReport {
+    func run(_ say: (TerminalText) -> Void) async throws -> BesideReport {
         let settings = bench.settings
         say("binding \(settings.users) users …\n")
         _ = try await bench.bindUsers()
-        try makeGroup()
+        try bench.makeGroups()
         var report = BesideReport(members: members, rate: settings.rate)
         for round in 1...settings.rounds {
             for workers in settings.workers {
@@ -46,14 +42,6 @@ struct BesideBench {
         return report
     }
 
-    private func makeGroup() throws {
-        for first in stride(from: 0, to: members, by: 500) {
-            let uids = (first..<min(members, first + 500)).map { "\(bench.traffic.uid($0)) 0" }
-            let answer = try bench.cluster.redis.command("HSET g:{im:\(group)} " + uids.joined(separator: " "))
-            if answer.hasPrefix("-") { throw SetupFault("redis-server: \(answer)") }
-        }
-    }
-
     // MARK: A phase
 
     /// Starts new workers, so that their lane figures cover this phase only.
@@ -66,12 +54,12 @@ struct BesideBench {
         let idle = workers.map(\.memory.now)
         try bench.fill(Configuration.Topics().events, Self.warmUp) { message($0, "w-\(series)-\(Loop.wallMs())") }
         try await watch.awaitAccepted(Self.warmUp)
-        let before = try BesideMark(bench, workers)
+        let before = try await BenchMark(bench, workers)
         let start = Loop.monotonicNanos()
-        let written = try await pace(series, withGroup, from: start, until: &watch) + Self.warmUp
+        let written = try pace(series, withGroup, from: start, until: &watch) + Self.warmUp
         try await watch.awaitAccepted(written + (withGroup ? members : 0))
         let seconds = Double((watch.drainedNanos ?? Loop.monotonicNanos()) - start) / 1e9
-        let end = try BesideMark(bench, workers)
+        let end = try await BenchMark(bench, workers)
         // The status page is sampled once per interval; wait for the next sample.
         try await Task.sleep(for: .milliseconds(600), tolerance: .zero)
         var phase = BesideReport.Phase(pushes: try watch.accepted(), seconds: seconds)
@@ -89,9 +77,9 @@ struct BesideBench {
     /// The part of a processor that all workers use while idle: each Kafka client polls a hundred times a second
     /// (`fetch.wait.max.ms` of this cluster).
     private func idleShare(_ workers: [BenchWorker]) async throws -> Double {
-        let start = try BesideMark(bench, workers)
+        let start = try await BenchMark(bench, workers)
         try await Task.sleep(for: .seconds(1), tolerance: .zero)
-        let end = try BesideMark(bench, workers)
+        let end = try await BenchMark(bench, workers)
         return Double(end.workerNanos &- start.workerNanos) / Double(end.nanos &- start.nanos)
     }
 
@@ -106,39 +94,23 @@ struct BesideBench {
         throw SetupFault("the workers did not share the partitions")
     }
 
-    /// Writes each message at its own time until the phase ends.
+    /// Writes messages until the phase ends.
+    ///
+    /// - Returns: the number of one-to-one messages.
     private func pace(
         _ series: String, _ withGroup: Bool, from start: UInt64, until watch: inout Watch
-    ) async throws -> Int {
-        let settings = bench.settings
-        var kafka = bench.cluster.kafka
-        kafka.options["linger.ms"] = "0"
-        let writer = try KafkaTopicWriter(kafka, topic: Configuration.Topics().events)
+    ) throws -> Int {
         let series = "\(series)-\(Loop.wallMs())"
-        let gap = 1e9 / Double(settings.rate)
-        var number = 0
-        var isGroupSent = false
-        while true {
-            try Task.checkCancellation()
+        // The number of the group's message among the records.
+        var groups: Int?
+        let written = try bench.pace(from: start) { number in
             let now = Loop.monotonicNanos()
             let elapsed = Double(now - start) / 1e9
-            if withGroup, !isGroupSent, elapsed >= Self.leadSeconds {
-                isGroupSent = true
-                try bench.write(groupMessage(series), to: writer)
-            }
-            if withGroup ? try watch.isDrained(now) : elapsed >= Double(settings.seconds) { break }
-            let due = start &+ UInt64(Double(number) * gap)
-            if now < due {
-                usleep(useconds_t(min(20_000, (due - now) / 1000 + 1)))
-                continue
-            }
-            try bench.write(message(number, series), to: writer)
-            number += 1
+            guard withGroup ? !(try watch.isDrained(now)) : elapsed < Double(bench.settings.seconds) else { return nil }
+            if withGroup, groups == nil, elapsed >= Self.leadSeconds { groups = number }
+            return number == groups ? groupMessage(series) : message(number, series)
         }
-        guard writer.finish(), writer.written == number + (isGroupSent ? 1 : 0) else {
-            throw SetupFault("the broker confirmed \(writer.written) records of \(number)")
-        }
-        return number
+        return written - (groups == nil ? 0 : 1)
     }
 
     private func message(_ number: Int, _ series: String) -> (key: String, value: String) {
@@ -146,12 +118,7 @@ struct BesideBench {
     }
 
     private func groupMessage(_ series: String) -> (key: String, value: String) {
-        let value = """
-            {"v":1,"kind":"message","app":"im","event_id":"e-\(series)-g","sent_ms":\(Loop.wallMs()),\
-            "msg_id":"m-\(series)-g","conv":{"id":"\(group)","type":"group"},"from":{"uid":"speaker","nick":"Ada"},\
-            "push":{"content":"Tomorrow at nine the office opens later, by the side door."}}
-            """
-        return (group, value)
+        bench.traffic.groupMessage(0, group: members, series: series + "-g", atMs: Loop.wallMs())
     }
 
     /// The workers' progress in a phase.
@@ -181,16 +148,13 @@ struct BesideBench {
 
         func accepted() throws -> Int { try workers.reduce(0) { $0 + (try $1.metrics().accepted) } }
 
-        /// Waits until `wanted` pushes were accepted. A minute without any change is a fault.
+        /// Waits until `wanted` pushes were accepted.
         func awaitAccepted(_ wanted: Int) async throws {
-            var last = -1
-            var idle = 0
+            var progress = BenchProgress()
             while true {
                 let now = try accepted()
                 if now >= wanted { return }
-                idle = now == last ? idle + 1 : 0
-                last = now
-                if idle > 600 { throw SetupFault("the workers make no progress at \(now) pushes") }
+                try progress.note(now)
                 try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
             }
         }

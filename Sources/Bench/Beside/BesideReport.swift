@@ -2,7 +2,7 @@
 import JSON
 
 /// The effect of a draining giant group on one-to-one messages.
-struct BesideReport {
+struct BesideReport: JudgedReport {
     struct Phase {
         var pushes: Int
         var seconds: Double
@@ -101,9 +101,9 @@ struct BesideReport {
             text += "  round \(index / max(1, micros.count) + 1), workers: \(round.workers)\n"
             for (name, phase) in [("alone", round.alone), ("beside", round.beside)] {
                 for (lane, latency) in phase.lanes.sorted(by: { $0.key < $1.key }) {
-                    text += "    " + padded("\(name) \(lane)", 14) + column("\(latency.count)")
-                    text += column(BenchReport.fixed(latency.p50Ms, digits: 1))
-                    text += column(BenchReport.fixed(latency.p99Ms, digits: 1)) + "\n"
+                    text += "    " + BenchText.name("\(name) \(lane)", 14) + BenchText.column("\(latency.count)")
+                    text += BenchText.column(BenchText.fixed(latency.p50Ms, digits: 1))
+                    text += BenchText.column(BenchText.fixed(latency.p99Ms, digits: 1)) + "\n"
                 }
                 if !phase.isComplete {
                     text += "    ✗ some messages were not pushed exactly once (\(phase.pushes) pushes)\n"
@@ -113,56 +113,41 @@ struct BesideReport {
                 text += phase.stages?.text(name) ?? ""
             }
             let drain = round.beside.drainSeconds ?? 0
-            text += "    the group drained in \(BenchReport.fixed(drain, digits: 1)) s, "
-            text += "\(BenchReport.whole(Double(members) / max(drain, 1e-3)))/s; "
-            text += "worker \(BenchReport.fixed(round.beside.workerMicros, digits: 2)) µs CPU per push, "
-            text += "\(BenchReport.fixed(round.beside.netMicros, digits: 2)) without idle use; "
-            text += "memory + \(BenchReport.megabytes(round.beside.growth)), alone + "
-            text += "\(BenchReport.megabytes(round.alone.growth))\n"
+            text += "    the group drained in \(BenchText.fixed(drain, digits: 1)) s, "
+            text += "\(BenchText.whole(Double(members) / max(drain, 1e-3)))/s; "
+            text += "worker \(BenchText.fixed(round.beside.workerMicros, digits: 2)) µs CPU per push, "
+            text += "\(BenchText.fixed(round.beside.netMicros, digits: 2)) without idle use; "
+            text += "memory + \(BenchText.megabytes(round.beside.growth)), alone + "
+            text += "\(BenchText.megabytes(round.alone.growth))\n"
         }
         if micros.count > 1 {
-            let each = micros.map { "\($0.workers): \(BenchReport.fixed($0.micros, digits: 2)) µs" }
-            let net = micros.map { "\($0.workers): \(BenchReport.fixed($0.net, digits: 2)) µs" }
+            let each = micros.map { "\($0.workers): \(BenchText.fixed($0.micros, digits: 2)) µs" }
+            let net = micros.map { "\($0.workers): \(BenchText.fixed($0.net, digits: 2)) µs" }
             text += "CPU per push by workers, median: \(each.joined(separator: ", ")); "
             text += "without idle use: \(net.joined(separator: ", "))\n"
         }
         for figure in figures {
-            text += "\(figure.isMet ? "✓" : "✗") \(figure.name): \(BenchReport.fixed(figure.value, digits: 2))"
+            text += "\(figure.isMet ? "✓" : "✗") \(figure.name): \(BenchText.fixed(figure.value, digits: 2))"
             text += figure.bar.map { " (\($0.text))\n" } ?? "\n"
         }
         return text
     }
 
-    private func padded(_ text: String, _ width: Int) -> String {
-        text + String(repeating: " ", count: max(1, width - text.count))
-    }
-
-    private func column(_ text: String) -> String { String(repeating: " ", count: max(1, 11 - text.count)) + text }
-
     // MARK: - JSON
 
     var json: String {
-        var writer = JSONWriter(reservingCapacity: 2048)
-        writer.beginObject()
-        writer.member("members", Int64(members))
-        writer.member("rate", Int64(rate))
-        writer.member("well", isWell)
-        BenchReport.write("p99_ratio", ratio, to: &writer)
-        writer.key("rounds")
-        writer.beginArray()
-        for round in rounds {
-            writer.beginObject()
-            writer.member("workers", Int64(round.workers))
-            writer.key("alone")
-            round.alone.write(to: &writer)
-            writer.key("beside")
-            round.beside.write(to: &writer)
-            BenchReport.write("p99_ratio", round.ratio, to: &writer)
-            writer.endObject()
+        JSONWriter.line { writer in
+            writer.count("members", members)
+            writer.count("rate", rate)
+            writer.member("well", isWell)
+            writer.figure("p99_ratio", ratio)
+            writer.objects("rounds", rounds) { writer, round in
+                writer.count("workers", round.workers)
+                writer.object("alone") { round.alone.write(to: &$0) }
+                writer.object("beside") { round.beside.write(to: &$0) }
+                writer.figure("p99_ratio", round.ratio)
+            }
         }
-        writer.endArray()
-        writer.endObject()
-        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 }
 
@@ -181,27 +166,22 @@ extension BesideReport.Phase {
     }
 
     fileprivate func write(to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("pushes", Int64(pushes))
+        writer.count("pushes", pushes)
         writer.member("complete", isComplete)
-        BenchReport.write("seconds", seconds, to: &writer)
-        BenchReport.write("drain_seconds", drainSeconds, to: &writer)
-        BenchReport.write("worker_cpu_us", workerMicros, to: &writer)
-        BenchReport.write("worker_cpu_net_us", netMicros, to: &writer)
-        BenchReport.write("idle_processors", idleShare, to: &writer)
-        writer.member("memory_growth_bytes", Int64(growth))
+        writer.figures([
+            ("seconds", seconds), ("drain_seconds", drainSeconds), ("worker_cpu_us", workerMicros),
+            ("worker_cpu_net_us", netMicros), ("idle_processors", idleShare),
+        ])
+        writer.count("memory_growth_bytes", growth)
         stages?.write(to: &writer)
-        writer.key("lanes")
-        writer.beginObject()
-        for (lane, latency) in lanes.sorted(by: { $0.key < $1.key }) {
-            writer.key(escaping: lane)
-            writer.beginObject()
-            writer.member("count", Int64(latency.count))
-            BenchReport.write("p50_ms", latency.p50Ms, to: &writer)
-            BenchReport.write("p99_ms", latency.p99Ms, to: &writer)
-            writer.endObject()
+        writer.object("lanes") { writer in
+            for (lane, latency) in lanes.sorted(by: { $0.key < $1.key }) {
+                writer.key(escaping: lane)
+                writer.object { writer in
+                    writer.count("count", latency.count)
+                    writer.figures([("p50_ms", latency.p50Ms), ("p99_ms", latency.p99Ms)])
+                }
+            }
         }
-        writer.endObject()
-        writer.endObject()
     }
 }

@@ -33,7 +33,7 @@ struct BesideStages {
     /// In the order of a push's path.
     private static let steps = ["kafka", "start", "lookup", "claim", "push"]
 
-    init(from start: BesideMark, to end: BesideMark, pushes: Int) {
+    init(from start: BenchMark, to end: BenchMark, pushes: Int) {
         for step in Self.steps {
             func worst(_ q: Double) -> Double {
                 end.metrics.compactMap {
@@ -43,10 +43,8 @@ struct BesideStages {
             waits.append(Wait(step: step, p50Ms: worst(0.5), p99Ms: worst(0.99)))
         }
         let seconds = Double(end.nanos &- start.nanos) / 1e9
-        let turns = end.turns - start.turns
-        var parts = StageClock.Stage.work.map { stage in
-            (stage: stage, micros: (end.stageSeconds[stage] ?? 0) - (start.stageSeconds[stage] ?? 0))
-        }
+        let turns = end.sum("carillon_turns_total") - start.sum("carillon_turns_total")
+        var parts = StageClock.Stage.work.map { (stage: $0, micros: end.seconds($0) - start.seconds($0)) }
         let wall = max(parts.reduce(0) { $0 + $1.micros }, 1e-9)
         turnsPerSecond = turns / seconds
         turnMicros = wall * 1e6 / max(turns, 1)
@@ -58,7 +56,7 @@ struct BesideStages {
         stageMicros = parts
     }
 
-    private mutating func takeShares(from start: BesideMark, to end: BesideMark, _ seconds: Double) {
+    private mutating func takeShares(from start: BenchMark, to end: BenchMark, _ seconds: Double) {
         var sums: [String: (busy: Double, delayed: Double)] = [:]
         func add(_ first: ProcessUsage, _ last: ProcessUsage, _ name: (String) -> String) {
             let before = Dictionary(first.threads.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
@@ -83,12 +81,12 @@ struct BesideStages {
 
     func text(_ name: String) -> String {
         func fixed(_ value: Double, _ digits: Int = 1) -> String {
-            value.isNaN ? "–" : BenchReport.fixed(value, digits: digits)
+            value.isNaN ? "–" : BenchText.fixed(value, digits: digits)
         }
         let steps = waits.map { "\($0.step) \(fixed($0.p50Ms)) / \(fixed($0.p99Ms))" }
         var text = "      \(name), ms p50 / p99 by step: \(steps.joined(separator: ", "))\n"
         text +=
-            "      \(BenchReport.whole(turnsPerSecond)) turns/s of \(BenchReport.whole(turnMicros)) µs; processors: "
+            "      \(BenchText.whole(turnsPerSecond)) turns/s of \(BenchText.whole(turnMicros)) µs; processors: "
         let parts = shares.map { "\($0.name) \(fixed($0.busy, 2)) (+\(fixed($0.delayed, 2)) kept waiting)" }
         text += parts.joined(separator: ", ") + "\n"
         let stages = stageMicros.map { "\($0.stage.name) \(fixed($0.micros, 2))" }
@@ -99,29 +97,26 @@ struct BesideStages {
     // MARK: - JSON
 
     func write(to writer: inout JSONWriter) {
-        writer.key("steps_ms")
-        writer.beginObject()
-        for wait in waits {
-            writer.key(escaping: wait.step)
-            BenchReport.write([("p50", wait.p50Ms), ("p99", wait.p99Ms)], to: &writer)
+        writer.object("steps_ms") { writer in
+            for wait in waits {
+                writer.key(escaping: wait.step)
+                writer.object { $0.figures([("p50", wait.p50Ms), ("p99", wait.p99Ms)]) }
+            }
         }
-        writer.endObject()
-        writer.key("processors")
-        writer.beginObject()
-        for share in shares {
-            writer.key(escaping: share.name)
-            BenchReport.write([("busy", share.busy), ("kept_waiting", share.delayed)], to: &writer)
+        writer.object("processors") { writer in
+            for share in shares {
+                writer.key(escaping: share.name)
+                writer.object { $0.figures([("busy", share.busy), ("kept_waiting", share.delayed)]) }
+            }
         }
-        writer.endObject()
-        writer.key("stages_us")
-        writer.beginObject()
-        for part in stageMicros {
-            writer.key(escaping: part.stage.name)
-            writer.double((part.micros * 1000).rounded() / 1000)
+        writer.object("stages_us") { writer in
+            for part in stageMicros {
+                writer.key(escaping: part.stage.name)
+                writer.figure(part.micros)
+            }
         }
-        writer.endObject()
-        BenchReport.write("other_threads_us", otherThreadsMicros, to: &writer)
-        BenchReport.write("turns_per_second", turnsPerSecond, to: &writer)
-        BenchReport.write("turn_us", turnMicros, to: &writer)
+        writer.figures([
+            ("other_threads_us", otherThreadsMicros), ("turns_per_second", turnsPerSecond), ("turn_us", turnMicros),
+        ])
     }
 }

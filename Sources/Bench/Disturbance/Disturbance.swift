@@ -36,7 +36,7 @@ enum DisturbanceScenario {
 
     private static let trip = "\"rtt_ms\": \(Disturbance.tripMs)"
     private static let rejections = """
-        "rules": [{"match": {"token": "\(DisturbanceLoad.badPrefix)"}, "answer": {"status": 400, "reason": "BadDeviceToken"}}]
+        "rules": [{"match": {"token": "\(DisturbanceFeeder.badPrefix)"}, "answer": {"status": 400, "reason": "BadDeviceToken"}}]
         """
 }
 

@@ -237,7 +237,7 @@ struct DisturbanceBench {
     private func median(
         _ name: String, _ values: [Double], _ unit: String, bar: BenchFigure.Bar?
     ) -> BenchFigure {
-        let all = values.count > 1 ? " (\(values.map(BenchReport.tenths).joined(separator: ", ")))" : ""
+        let all = values.count > 1 ? " (\(values.map(BenchText.tenths).joined(separator: ", ")))" : ""
         return BenchFigure(name + all, BenchFigure.median(values), unit, bar: bar)
     }
 
@@ -254,7 +254,7 @@ struct DisturbanceBench {
             let outcomes = try await round()
             let others = outcomes.map(\.othersPercent).max() ?? 0
             if others > Self.othersPercentMax {
-                let what = "others had up to \(BenchReport.tenths(others)) % of the machine"
+                let what = "others had up to \(BenchText.tenths(others)) % of the machine"
                 guard left == 0 else {
                     left -= 1
                     Terminal.err("\(what): once more\n")
@@ -271,37 +271,20 @@ struct DisturbanceBench {
     private func play(
         _ folder: TemporaryFolder, _ scenario: String?, _ change: (inout LoadPlan) -> Void
     ) async throws -> LoadOutcome {
-        var arguments = [
-            "simulate", "--listen", "127.0.0.1:0", "--counts-only", "--json", "--credentials", folder.file("secrets"),
-        ]
-        if let scenario {
-            let path = folder.file("scenario.json")
-            try Self.write(scenario, to: path)
-            arguments += ["--scenario", path]
+        let arguments = try scenario.map {
+            ["--scenario", try folder.write(Array($0.utf8), to: "scenario.json")]
         }
-        let simulator = try ServerProcess(try BenchWorker.ownPath(), arguments, readyLine: "\"endpoint\"")
-        defer { simulator.stop() }
-        let pieces = simulator.takeOutput().split(separator: "\"port\":").dropFirst()
-        guard let digits = pieces.first?.prefix(while: \.isNumber), let port = UInt16(digits) else {
-            throw SetupFault("the simulator reported no port: \(simulator.takeOutput().suffix(600))")
-        }
+        let simulator = try BenchSimulator(credentials: folder.file("secrets"), arguments ?? [])
+        defer { simulator.process.stop() }
         var plan = LoadPlan(
-            endpoint: "https://localhost:\(port)", credentials: folder.file("secrets"), simulator: simulator.pid,
+            endpoint: simulator.endpoint, credentials: folder.file("secrets"), simulator: simulator.process.pid,
             payload: Array(BenchTraffic.samplePayload.utf8))
         plan.streams = settings.streams
         change(&plan)
         Terminal.err("  \(scenario ?? "no disturbance") …\n")
-        var outcome = try await DisturbanceLoad.play(plan)
-        simulator.stop()
-        let told = simulator.takeOutput().split(separator: "\"accepted\":").dropFirst()
-        outcome.acceptedByServer = told.first.flatMap { Int($0.prefix(while: \.isNumber)) } ?? 0
+        var outcome = try await PushLoad<DisturbanceFeeder>.play(plan)
+        outcome.acceptedByServer = simulator.stop()
         return outcome
-    }
-
-    private static func write(_ text: String, to path: String) throws(SetupFault) {
-        guard let file = fopen(path, "w") else { throw SetupFault("cannot write \(path)") }
-        defer { fclose(file) }
-        guard fputs(text, file) >= 0 else { throw SetupFault("cannot write \(path)") }
     }
 
     // MARK: Report
@@ -310,8 +293,8 @@ struct DisturbanceBench {
         let width = (figures.map(\.name.count).max() ?? 0) + 3
         var text = "\n\(disturbance.rawValue)\n"
         for figure in figures {
-            text += "  " + figure.name + String(repeating: " ", count: width - figure.name.count)
-            text += BenchReport.tenths(figure.value) + (figure.unit.isEmpty ? "" : " " + figure.unit)
+            text += "  " + BenchText.name(figure.name, width)
+            text += BenchText.tenths(figure.value) + (figure.unit.isEmpty ? "" : " " + figure.unit)
             if let bar = figure.bar { text += "   bar: \(bar.text)   \(figure.isMet ? "✓" : "✗ missed")" }
             text += "\n"
         }
@@ -319,24 +302,17 @@ struct DisturbanceBench {
     }
 
     private func json(_ figures: [BenchFigure]) -> String {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("disturbance", disturbance.rawValue)
-        writer.key("figures")
-        writer.beginArray()
-        for figure in figures {
-            writer.beginObject()
-            writer.member("name", figure.name)
-            BenchReport.write("value", figure.value, to: &writer)
-            if !figure.unit.isEmpty { writer.member("unit", figure.unit) }
-            if let bar = figure.bar {
-                writer.member("bar", bar.text)
-                writer.member("met", figure.isMet)
+        JSONWriter.line { writer in
+            writer.member("disturbance", disturbance.rawValue)
+            writer.objects("figures", figures) { writer, figure in
+                writer.member("name", figure.name)
+                writer.figure("value", figure.value)
+                if !figure.unit.isEmpty { writer.member("unit", figure.unit) }
+                if let bar = figure.bar {
+                    writer.member("bar", bar.text)
+                    writer.member("met", figure.isMet)
+                }
             }
-            writer.endObject()
         }
-        writer.endArray()
-        writer.endObject()
-        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 }

@@ -15,11 +15,11 @@ struct BenchPage {
     var html: String {
         let count = ReportPage.number(report.settings.recipients)
         let verdict =
-            report.isComplete
+            report.isWell
             ? "\(count) \(report.settings.sendsNothing ? "members" : "pushes") a round, each done once"
             : "not every push was done once"
         return ReportPage.html(
-            title: "carillon bench", heading: "carillon bench", verdict: verdict, isWell: report.isComplete,
+            title: "carillon bench", heading: "carillon bench", verdict: verdict, isWell: report.isWell,
             body: [tiles, stages, redis, commands, rounds, latency].joined(separator: "\n"))
     }
 
@@ -41,7 +41,7 @@ struct BenchPage {
         if let allocations = report.stages.allocations {
             tiles.append(("allocations per \(what)", ReportPage.decimal(allocations)))
         }
-        tiles.append(("memory, peak", BenchReport.megabytes(throughput.map(\.peakBytes).max() ?? 0)))
+        tiles.append(("memory, peak", BenchText.megabytes(throughput.map(\.peakBytes).max() ?? 0)))
         return ReportPage.tiles(tiles)
     }
 
@@ -90,9 +90,9 @@ struct BenchPage {
         let rows = [("p50", latency.p50Ms), ("p99", latency.p99Ms), ("p99.9", latency.p999Ms)].map { name, ms in
             (name: name, value: ms ?? 0, text: ms.map { "\(Self.micros($0)) ms" } ?? "none")
         }
-        let title = "From Kafka’s timestamp to APNs’ answer, at \(BenchReport.whole(latency.perSecond)) a second"
+        let title = "From Kafka’s timestamp to APNs’ answer, at \(BenchText.whole(latency.perSecond)) a second"
         return ReportPage.section(title, ReportPage.bars(rows, colour: "three"))
     }
 
-    private static func micros(_ value: Double) -> String { BenchReport.fixed(value, digits: 2) }
+    private static func micros(_ value: Double) -> String { BenchText.fixed(value, digits: 2) }
 }

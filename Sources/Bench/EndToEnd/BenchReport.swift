@@ -2,7 +2,7 @@
 import JSON
 
 /// The results of a bench, as text for people and as one JSON object.
-struct BenchReport {
+struct BenchReport: JudgedReport {
     var settings: BenchSettings
     var bindsPerSecond: Double = 0
     var throughput: [ThroughputPhase.Outcome] = []
@@ -30,9 +30,7 @@ struct BenchReport {
     var stages: StageTable { StageTable(throughput.compactMap(\.stages)) }
 
     /// Every message was pushed once.
-    var isComplete: Bool {
-        throughput.allSatisfy(isComplete)
-    }
+    var isWell: Bool { throughput.allSatisfy(isComplete) }
 
     private func isComplete(_ outcome: ThroughputPhase.Outcome) -> Bool {
         outcome.pushes == settings.pushes && outcome.acceptedByServer == settings.pushes
@@ -48,29 +46,29 @@ struct BenchReport {
     // MARK: - Text
 
     var text: String {
-        var text = "\nbinds        \(Self.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
+        var text = "\nbinds        \(BenchText.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
         text += throughputText
         if !stages.isEmpty { text += stages.text(per: settings.sendsNothing ? "member" : "push") }
-        if let ratio { text += "\nworker / h2load   \(Self.tenths(ratio))\(Self.each(ratios))\n" }
+        if let ratio { text += "\nworker / h2load   \(BenchText.tenths(ratio))\(Self.each(ratios))\n" }
         if h2load.isEmpty { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
         if let latency { text += Self.text(latency) }
         if let memory {
-            text += "\nmemory       \(Self.megabytes(memory.bytes))"
+            text += "\nmemory       \(BenchText.megabytes(memory.bytes))"
             text += " with \(memory.held) of \(memory.waiting) pushes held;"
-            text += " \(Self.megabytes(memory.idleBytes)) idle"
-            if let each = memory.bytesEach { text += "; \(Self.whole(each)) bytes each" }
+            text += " \(BenchText.megabytes(memory.idleBytes)) idle"
+            if let each = memory.bytesEach { text += "; \(BenchText.whole(each)) bytes each" }
             text += "\n"
         }
         return text
     }
 
     private static func text(_ latency: LatencyPhase.Outcome) -> String {
-        func ms(_ value: Double?) -> String { value.map { "\(tenths($0)) ms" } ?? "none" }
+        func ms(_ value: Double?) -> String { value.map { "\(BenchText.tenths($0)) ms" } ?? "none" }
         return """
 
             latency      \(ms(latency.p50Ms)) p50, \(ms(latency.p99Ms)) p99, \(ms(latency.p999Ms)) p99.9
-              from Kafka's timestamp to APNs' answer, \(latency.pushes) pushes at \(whole(latency.perSecond))/s; \
-            worker \(tenths(latency.workerMicros)) µs CPU per push
+              from Kafka's timestamp to APNs' answer, \(latency.pushes) pushes at \(BenchText.whole(latency.perSecond))/s; \
+            worker \(BenchText.tenths(latency.workerMicros)) µs CPU per push
 
             """
     }
@@ -79,8 +77,8 @@ struct BenchReport {
     private var throughputText: String {
         let what = settings.sendsNothing ? "member" : "push"
         let rate = Self.median(throughput.map(\.perSecond)) ?? 0
-        var text = "\nthroughput   \(Self.whole(rate)) \(what)\(settings.sendsNothing ? "s" : "es")/s"
-        text += " (\(throughput.map { Self.tenths($0.seconds) }.joined(separator: ", ")) s"
+        var text = "\nthroughput   \(BenchText.whole(rate)) \(what)\(settings.sendsNothing ? "s" : "es")/s"
+        text += " (\(throughput.map { BenchText.tenths($0.seconds) }.joined(separator: ", ")) s"
         text += " for \(settings.recipients)\(settings.group.map { " in groups of \($0)" } ?? ""))\n"
         text += "  CPU per \(what), µs\(throughput.count > 1 ? ", median of \(throughput.count) rounds" : "")\n"
         if let scope = settings.scope { text += "  (\(scope))\n" }
@@ -93,7 +91,7 @@ struct BenchReport {
         text += Self.row("simulator", throughput.map { $0.micros($0.simulatorNanos) })
         text += Self.row("h2load", throughput.indices.compactMap(h2loadMicros))
         let peak = throughput.map(\.peakBytes).max() ?? 0
-        text += "  worker's memory, peak: \(Self.megabytes(peak))\n"
+        text += "  worker's memory, peak: \(BenchText.megabytes(peak))\n"
         for outcome in throughput where !isComplete(outcome) {
             text += "  ✗ \(settings.pushes) pushes expected, \(outcome.pushes) accepted, "
             text += "\(outcome.acceptedByServer) at the server\n"
@@ -106,125 +104,77 @@ struct BenchReport {
 
     private static func row(_ name: String, _ rounds: [Double]) -> String {
         guard let median = median(rounds) else { return "" }
-        let number = tenths(median)
-        return "    " + name + String(repeating: " ", count: max(1, 24 - name.count))
-            + String(repeating: " ", count: max(0, 7 - number.count)) + number + each(rounds) + "\n"
+        let number = BenchText.tenths(median)
+        return "    " + BenchText.name(name, 24) + BenchText.column(number, 7) + each(rounds) + "\n"
     }
 
     /// The text after a median: each round's value. Empty for a single round.
     private static func each(_ rounds: [Double]) -> String {
-        rounds.count > 1 ? "    " + rounds.map(tenths).joined(separator: " ") : ""
+        rounds.count > 1 ? "    " + rounds.map(BenchText.tenths).joined(separator: " ") : ""
     }
-
-    static func tenths(_ value: Double) -> String {
-        let scaled = (value * 100).rounded() / 100
-        return "\(scaled)"
-    }
-
-    /// The number with so many digits after the point; "-" for not-a-number.
-    static func fixed(_ value: Double, digits: Int) -> String {
-        var scale = 1
-        for _ in 0..<digits { scale *= 10 }
-        let scaled = (value * Double(scale)).rounded()
-        guard scaled.magnitude < 1e15 else { return "-" }
-        let (whole, rest) = Int(scaled.magnitude).quotientAndRemainder(dividingBy: scale)
-        guard digits > 0 else { return "\(whole)" }
-        let tail = "\(rest)"
-        return (scaled < 0 ? "-" : "") + "\(whole)." + String(repeating: "0", count: digits - tail.count) + tail
-    }
-
-    static func whole(_ value: Double) -> String { "\(Int(value.rounded()))" }
-
-    static func megabytes(_ bytes: Int) -> String { "\(tenths(Double(bytes) / 1_048_576)) MiB" }
 
     // MARK: - JSON
 
     var json: String {
-        var writer = JSONWriter(reservingCapacity: 2048)
-        writer.beginObject()
-        writer.member("events", Int64(settings.events))
-        writer.member("users", Int64(settings.users))
-        writer.member("shards", Int64(settings.shards))
-        if let group = settings.group { writer.member("group", Int64(group)) }
-        writer.member("muted", settings.isMuted)
-        writer.member("unsent", settings.isUnsent)
-        writer.member("in_flight", Int64(settings.inFlight))
-        writer.member("results", settings.results)
-        writer.member("complete", isComplete)
-        writer.key("binds_per_s")
-        writer.double(bindsPerSecond.rounded())
-        writer.key("throughput")
-        writer.beginArray()
-        for outcome in throughput { Self.write(outcome, to: &writer) }
-        writer.endArray()
-        writer.key("h2load")
-        writer.beginArray()
-        for outcome in h2load {
-            Self.write(
-                [
+        JSONWriter.line { writer in
+            writer.count("events", settings.events)
+            writer.count("users", settings.users)
+            writer.count("shards", settings.shards)
+            if let group = settings.group { writer.count("group", group) }
+            writer.member("muted", settings.isMuted)
+            writer.member("unsent", settings.isUnsent)
+            writer.count("in_flight", settings.inFlight)
+            writer.member("results", settings.results)
+            writer.member("complete", isWell)
+            writer.figure("binds_per_s", bindsPerSecond.rounded())
+            writer.objects("throughput", throughput) { $1.write(to: &$0) }
+            writer.objects("h2load", h2load) { writer, outcome in
+                writer.figures([
                     ("requests", Double(outcome.requests)), ("per_s", outcome.perSecond), ("cpu_us", outcome.micros),
                     ("simulator_cpu_us", outcome.simulatorMicros),
-                ], to: &writer)
+                ])
+            }
+            writer.figure("worker_per_h2load", ratio)
+            if !stages.isEmpty { writer.object("where") { stages.write(to: &$0) } }
+            if let latency { writer.object("latency") { latency.write(to: &$0) } }
+            if let memory { writer.object("memory") { memory.write(to: &$0) } }
         }
-        writer.endArray()
-        Self.write("worker_per_h2load", ratio, to: &writer)
-        if !stages.isEmpty {
-            writer.key("where")
-            writer.beginObject()
-            stages.write(to: &writer)
-            writer.endObject()
-        }
-        if let latency {
-            writer.key("latency")
-            Self.write(
-                [
-                    ("pushes", Double(latency.pushes)), ("per_s", latency.perSecond), ("p50_ms", latency.p50Ms),
-                    ("p99_ms", latency.p99Ms), ("p999_ms", latency.p999Ms), ("worker_cpu_us", latency.workerMicros),
-                ], to: &writer)
-        }
-        if let memory {
-            writer.key("memory")
-            Self.write(
-                [
-                    ("waiting", Double(memory.waiting)), ("held", Double(memory.held)),
-                    ("bytes", Double(memory.bytes)), ("idle_bytes", Double(memory.idleBytes)),
-                    ("bytes_each", memory.bytesEach),
-                ], to: &writer)
-        }
-        writer.endObject()
-        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
+}
 
-    static func write(_ outcome: ThroughputPhase.Outcome, to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("pushes", Int64(outcome.pushes))
-        writer.member("recipients", Int64(outcome.recipients))
-        writer.member("accepted_by_server", Int64(outcome.acceptedByServer))
-        write("seconds", outcome.seconds, to: &writer)
-        write("per_s", outcome.perSecond, to: &writer)
-        write("worker_cpu_us", outcome.workerMicros, to: &writer)
-        write("redis_cpu_us", outcome.micros(outcome.redisNanos), to: &writer)
-        write("simulator_cpu_us", outcome.micros(outcome.simulatorNanos), to: &writer)
-        writer.member("worker_peak_bytes", Int64(outcome.peakBytes))
-        writer.key("worker_threads_cpu_us")
-        writer.beginObject()
-        for thread in outcome.workerThreads {
-            writer.key(escaping: thread.name)
-            writer.double((outcome.micros(thread.nanos) * 1000).rounded() / 1000)
+extension LatencyPhase.Outcome {
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.figures([
+            ("pushes", Double(pushes)), ("per_s", perSecond), ("p50_ms", p50Ms), ("p99_ms", p99Ms),
+            ("p999_ms", p999Ms), ("worker_cpu_us", workerMicros),
+        ])
+    }
+}
+
+extension MemoryPhase.Outcome {
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.figures([
+            ("waiting", Double(waiting)), ("held", Double(held)), ("bytes", Double(bytes)),
+            ("idle_bytes", Double(idleBytes)), ("bytes_each", bytesEach),
+        ])
+    }
+}
+
+extension ThroughputPhase.Outcome {
+    func write(to writer: inout JSONWriter) {
+        writer.count("pushes", pushes)
+        writer.count("recipients", recipients)
+        writer.count("accepted_by_server", acceptedByServer)
+        writer.figures([
+            ("seconds", seconds), ("per_s", perSecond), ("worker_cpu_us", workerMicros),
+            ("redis_cpu_us", micros(redisNanos)), ("simulator_cpu_us", micros(simulatorNanos)),
+        ])
+        writer.count("worker_peak_bytes", peakBytes)
+        writer.object("worker_threads_cpu_us") { writer in
+            for thread in workerThreads {
+                writer.key(escaping: thread.name)
+                writer.figure(micros(thread.nanos))
+            }
         }
-        writer.endObject()
-        writer.endObject()
-    }
-
-    static func write(_ members: [(StaticString, Double?)], to writer: inout JSONWriter) {
-        writer.beginObject()
-        for (name, value) in members { write(name, value, to: &writer) }
-        writer.endObject()
-    }
-
-    static func write(_ name: StaticString, _ value: Double?, to writer: inout JSONWriter) {
-        guard let value else { return }
-        writer.key(name)
-        writer.double((value * 1000).rounded() / 1000)
     }
 }

@@ -30,14 +30,14 @@ struct H2LoadPhase {
     }
 
     static func run(_ bench: BenchServers) throws -> Outcome {
-        let before = bench.simulatorNanos
+        let before = bench.simulatorNanos()
         var outcome = try run(
             Requests(
                 port: bench.cluster.simulatorPort, users: min(bench.settings.users, 50_000),
                 // The few messages of `--unsent` would be too short to measure.
                 count: bench.settings.isUnsent ? 4 * bench.settings.events : bench.settings.events,
                 credentials: bench.cluster.credentials, folder: bench.cluster.folder))
-        outcome.simulatorMicros = Double(bench.simulatorNanos &- before) / 1000 / Double(outcome.requests)
+        outcome.simulatorMicros = Double(bench.simulatorNanos() &- before) / 1000 / Double(outcome.requests)
         return outcome
     }
 
@@ -64,7 +64,7 @@ struct H2LoadPhase {
     }
 
     private static func addresses(_ requests: Requests) throws(SetupFault) -> String {
-        let traffic = BenchTraffic(users: requests.users, app: "im", topic: BenchServers.topic)
+        let traffic = BenchTraffic(users: requests.users, app: "im", topic: BenchPushes.topic)
         var text = ""
         for user in 0..<traffic.users {
             text += "https://localhost:\(requests.port)/3/device/\(traffic.token(user))\n"
@@ -80,7 +80,7 @@ struct H2LoadPhase {
         let signed = head + [UInt8(ascii: ".")] + claims
         let token = signed + [UInt8(ascii: ".")] + Base64URL.encode(try credentials.key.signES256(signed))
         return [
-            "authorization: bearer \(String(decoding: token, as: UTF8.self))", "apns-topic: \(BenchServers.topic)",
+            "authorization: bearer \(String(decoding: token, as: UTF8.self))", "apns-topic: \(BenchPushes.topic)",
             "apns-push-type: alert", "apns-priority: 10", "apns-expiration: \(nowMs / 1000 + 86_400)",
             "apns-id: 5f0c1e9a-8f65-4c3e-9d3e-2f8a6b1c7d10", "apns-collapse-id: 3b0c44298fc1c149afbf4c8996fb9242",
         ]

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import EventLoop
-import Glibc
 import JSON
-import Kafka
-import LocalServers
 import Processes
 import Worker
 
@@ -42,23 +39,10 @@ struct LatencyPhase {
             workerMicros: Double(after.cpuNanos &- before.cpuNanos) / 1000 / Double(max(1, metrics.accepted)))
     }
 
-    /// Writes each message at its own time, or as soon as possible after it.
     private static func pace(_ bench: BenchServers, _ count: Int, from start: UInt64) throws {
-        var kafka = bench.cluster.kafka
-        kafka.options["linger.ms"] = "0"
-        let writer = try KafkaTopicWriter(kafka, topic: Configuration.Topics().events)
         let series = "l-\(Loop.wallMs())"
-        let gap = 1e9 / Double(bench.settings.rate)
-        for number in 0..<count {
-            let due = start &+ UInt64(Double(number) * gap)
-            while Loop.monotonicNanos() < due {
-                try Task.checkCancellation()
-                usleep(useconds_t(min(50_000, max(1, (due &- min(due, Loop.monotonicNanos())) / 1000))))
-            }
-            try bench.write(bench.traffic.message(number, series: series, atMs: Loop.wallMs()), to: writer)
-        }
-        guard writer.finish(), writer.written == count else {
-            throw SetupFault("the broker confirmed \(writer.written) of \(count) records")
+        try bench.pace(from: start) {
+            $0 < count ? bench.traffic.message($0, series: series, atMs: Loop.wallMs()) : nil
         }
     }
 }

@@ -77,47 +77,33 @@ struct StageTable {
     func text(per what: String) -> String {
         var text = "\nwhere it goes, per \(what)           worker µs   Redis µs   commands\n"
         for row in rows + [sum] {
-            text += "    " + row.name + String(repeating: " ", count: max(1, 31 - row.name.count))
+            text += "    " + BenchText.name(row.name, 31)
             text += Self.column(row.worker) + Self.column(row.redis) + Self.column(row.commands) + "\n"
         }
         text += "  redis-server by command (those in scripts are part of evalsha too):\n"
         for command in commands.prefix(12) {
-            text += "    " + command.name + String(repeating: " ", count: max(1, 42 - command.name.count))
+            text += "    " + BenchText.name(command.name, 42)
             text += Self.column(command.micros) + Self.column(command.calls) + "\n"
         }
-        if let allocations { text += "  allocations of the worker: \(BenchReport.fixed(allocations, digits: 1))\n" }
+        if let allocations { text += "  allocations of the worker: \(BenchText.fixed(allocations, digits: 1))\n" }
         return text
     }
 
     private static func column(_ value: Double?) -> String {
-        let text = value.map { BenchReport.fixed($0, digits: 2) } ?? "–"
-        return String(repeating: " ", count: max(0, 11 - text.count)) + text
+        BenchText.column(value.map { BenchText.fixed($0, digits: 2) } ?? "–")
     }
 
     // MARK: - JSON
 
     func write(to writer: inout JSONWriter) {
-        writer.key("stages")
-        writer.beginArray()
-        for row in rows + [sum] {
-            writer.beginObject()
+        writer.objects("stages", rows + [sum]) { writer, row in
             writer.member("name", row.name)
-            BenchReport.write("worker_us", row.worker, to: &writer)
-            BenchReport.write("redis_us", row.redis, to: &writer)
-            BenchReport.write("redis_commands", row.commands, to: &writer)
-            writer.endObject()
+            writer.figures([("worker_us", row.worker), ("redis_us", row.redis), ("redis_commands", row.commands)])
         }
-        writer.endArray()
-        writer.key("redis_commands")
-        writer.beginArray()
-        for command in commands {
-            writer.beginObject()
+        writer.objects("redis_commands", commands) { writer, command in
             writer.member("name", command.name)
-            BenchReport.write("calls", command.calls, to: &writer)
-            BenchReport.write("us", command.micros, to: &writer)
-            writer.endObject()
+            writer.figures([("calls", command.calls), ("us", command.micros)])
         }
-        writer.endArray()
-        BenchReport.write("allocations", allocations, to: &writer)
+        writer.figure("allocations", allocations)
     }
 }

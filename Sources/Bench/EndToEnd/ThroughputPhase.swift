@@ -49,11 +49,11 @@ struct ThroughputPhase {
             try fill(bench, series: "w\(round)")
             try await bench.wait(for: worker) { $0.settled >= earlier }
         }
-        var start = await BenchMark(bench, worker)
+        var start = try await BenchMark(bench, [worker])
         var startCount = try Self.count(bench, worker)
         if isUnsent { try fill(bench, series: "t\(round)") }
         while true {
-            let next = await BenchMark(bench, worker)
+            let next = try await BenchMark(bench, [worker])
             let nextCount = try Self.count(bench, worker)
             if try worker.metrics().consumed > earlier { break }
             (start, startCount) = (next, nextCount)
@@ -66,7 +66,7 @@ struct ThroughputPhase {
                 ? $0.atRest >= bench.settings.recipients
                 : $0.settled >= records && $0.decided >= bench.settings.recipients
         }
-        let end = await BenchMark(bench, worker)
+        let end = try await BenchMark(bench, [worker])
         var outcome = Outcome(
             from: start, to: end, recipients: bench.settings.recipients, pushes: metrics.accepted,
             peakBytes: worker.memory.peak)
@@ -123,10 +123,10 @@ extension ThroughputPhase.Outcome {
         self.peakBytes = peakBytes
         acceptedByServer = end.accepted - start.accepted
         seconds = Double(end.nanos - start.nanos) / 1e9
-        workerNanos = end.worker.cpuNanos &- start.worker.cpuNanos
-        workerThreads = end.worker.sinceByName(start.worker)
+        workerNanos = end.workerNanos &- start.workerNanos
+        workerThreads = zip(start.workers, end.workers).flatMap { $1.sinceByName($0) }
         redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
         redisDelayNanos = end.redis.delayNanos &- start.redis.delayNanos
-        simulatorNanos = end.simulator &- start.simulator
+        simulatorNanos = end.simulatorNanos &- start.simulatorNanos
     }
 }

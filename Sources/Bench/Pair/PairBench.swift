@@ -63,7 +63,7 @@ struct PairBench {
         let isOtherFirst = number.isMultiple(of: 2)
         var runs: [Run] = []
         for side in isOtherFirst ? sides.reversed() : sides { runs.append(try await Run(side)) }
-        for index in runs.indices { await runs[index].begin() }
+        for index in runs.indices { try await runs[index].begin() }
         try await play(&runs, series: "t\(number)-\(Loop.wallMs())")
         for run in runs { try run.worker.stop() }
         guard let first = runs.first?.outcome, let second = runs.last?.outcome else {
@@ -87,11 +87,11 @@ struct PairBench {
             self.side = side
             worker = try await side.startWorker()
             writer = try KafkaTopicWriter(side.cluster.kafka, topic: Configuration.Topics().events)
-            start = await BenchMark(side, worker)
+            start = try await BenchMark(side, [worker])
         }
 
         /// Measuring starts here.
-        mutating func begin() async { start = await BenchMark(side, worker) }
+        mutating func begin() async throws { start = try await BenchMark(side, [worker]) }
 
         /// Samples the worker's metrics. Stores the outcome when the last record is settled.
         mutating func look() async throws {
@@ -102,7 +102,7 @@ struct PairBench {
             // The event of a large group is settled before its chunks are.
             guard settled >= side.settings.records, decided >= side.settings.recipients else { return }
             outcome = ThroughputPhase.Outcome(
-                from: start, to: await BenchMark(side, worker), recipients: side.settings.recipients,
+                from: start, to: try await BenchMark(side, [worker]), recipients: side.settings.recipients,
                 pushes: metrics.accepted, peakBytes: worker.memory.peak)
         }
     }
@@ -111,7 +111,7 @@ struct PairBench {
     private func play(_ runs: inout [Run], series: String) async throws {
         let atMs = Loop.wallMs()
         var written = 0
-        var (last, lastChange) = (-1, Loop.monotonicNanos())
+        var progress = BenchProgress()
         while runs.contains(where: { $0.outcome == nil }) {
             let slowest = runs.map(\.settled).min() ?? 0
             let end = min(settings.records, slowest + backlog)
@@ -121,25 +121,11 @@ struct PairBench {
                     for run in runs { try run.side.write(record, to: run.writer) }
                 }
                 written = end
-                if written == settings.records { try finish(runs) }
+                if written == settings.records { for run in runs { try run.side.finish(run.writer, written) } }
             }
             try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
             for index in runs.indices { try await runs[index].look() }
-            let sum = runs.reduce(0) { $0 + $1.settled + $1.decided }
-            let now = Loop.monotonicNanos()
-            if sum != last {
-                (last, lastChange) = (sum, now)
-            } else if now - lastChange > 60_000_000_000 {
-                throw SetupFault("a worker makes no progress; settled: \(runs.map(\.settled))")
-            }
-        }
-    }
-
-    private func finish(_ runs: [Run]) throws {
-        for run in runs {
-            guard run.writer.finish(timeoutMs: 60_000), run.writer.written == settings.records else {
-                throw SetupFault("the broker confirmed \(run.writer.written) of \(settings.records) records")
-            }
+            try progress.note(runs.reduce(0) { $0 + $1.settled + $1.decided })
         }
     }
 }

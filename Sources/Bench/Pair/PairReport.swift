@@ -3,7 +3,7 @@ import JSON
 import Processes
 
 /// The costs of two workers under the same load, round by round.
-struct PairReport {
+struct PairReport: JudgedReport {
     /// Both sides of one round.
     struct Round {
         var this: ThroughputPhase.Outcome
@@ -72,7 +72,7 @@ struct PairReport {
     }
 
     /// Every push arrived exactly once on both sides.
-    var isComplete: Bool { rounds.allSatisfy { isComplete($0.this) && isComplete($0.other) } }
+    var isWell: Bool { rounds.allSatisfy { isComplete($0.this) && isComplete($0.other) } }
 
     private func isComplete(_ outcome: ThroughputPhase.Outcome) -> Bool {
         outcome.pushes == settings.pushes && outcome.acceptedByServer == settings.pushes
@@ -95,7 +95,7 @@ struct PairReport {
         for figure in figures { text += row(figure) }
         text += "\n" + Self.line("ratio of each round", rounds.indices.map { "\($0 + 1)" })
         for figure in figures {
-            text += Self.line(figure.rawValue, ratios(figure).map { BenchReport.fixed($0, digits: 3) })
+            text += Self.line(figure.rawValue, ratios(figure).map { BenchText.fixed($0, digits: 3) })
         }
         for (index, round) in rounds.enumerated() {
             for (name, outcome) in [("this", round.this), ("against", round.other)] where !isComplete(outcome) {
@@ -113,50 +113,41 @@ struct PairReport {
         else { return "" }
         return Self.line(
             figure.rawValue,
-            [BenchReport.fixed(this.median, digits: 2), BenchReport.fixed(other.median, digits: 2)]
-                + [ratio.median, ratio.lowest, ratio.highest].map { BenchReport.fixed($0, digits: 3) })
+            [BenchText.fixed(this.median, digits: 2), BenchText.fixed(other.median, digits: 2)]
+                + [ratio.median, ratio.lowest, ratio.highest].map { BenchText.fixed($0, digits: 3) })
     }
 
     private static func line(_ name: String, _ columns: [String]) -> String {
-        var text = name + String(repeating: " ", count: max(1, nameWidth - name.count))
-        for column in columns { text += String(repeating: " ", count: max(1, columnWidth - column.count)) + column }
-        return text + "\n"
+        BenchText.name(name, nameWidth) + columns.map { BenchText.column($0, columnWidth) }.joined() + "\n"
     }
 
     // MARK: - JSON
 
     var json: String {
-        var writer = JSONWriter(reservingCapacity: 4096)
-        writer.beginObject()
-        writer.member("against", ifPresent: settings.against)
-        writer.member("events", Int64(settings.events))
-        writer.member("users", Int64(settings.users))
-        writer.member("shards", Int64(settings.shards))
-        if let group = settings.group { writer.member("group", Int64(group)) }
-        writer.member("muted", settings.isMuted)
-        writer.member("cluster", settings.usesCluster)
-        writer.member("complete", isComplete)
-        writer.key("rounds")
-        writer.beginArray()
-        for round in rounds {
-            writer.beginObject()
-            writer.key("this")
-            BenchReport.write(round.this, to: &writer)
-            writer.key("against")
-            BenchReport.write(round.other, to: &writer)
-            writer.endObject()
+        JSONWriter.line { writer in
+            writer.member("against", ifPresent: settings.against)
+            writer.count("events", settings.events)
+            writer.count("users", settings.users)
+            writer.count("shards", settings.shards)
+            if let group = settings.group { writer.count("group", group) }
+            writer.member("muted", settings.isMuted)
+            writer.member("cluster", settings.usesCluster)
+            writer.member("complete", isWell)
+            writer.objects("rounds", rounds) { writer, round in
+                writer.object("this") { round.this.write(to: &$0) }
+                writer.object("against") { round.other.write(to: &$0) }
+            }
+            writer.object("ratios") { writer in
+                for figure in figures {
+                    writer.key(escaping: figure.rawValue)
+                    let spread = Spread(ratios(figure))
+                    writer.object {
+                        $0.figures([
+                            ("median", spread?.median), ("lowest", spread?.lowest), ("highest", spread?.highest),
+                        ])
+                    }
+                }
+            }
         }
-        writer.endArray()
-        writer.key("ratios")
-        writer.beginObject()
-        for figure in figures {
-            writer.key(escaping: figure.rawValue)
-            let spread = Spread(ratios(figure))
-            BenchReport.write(
-                [("median", spread?.median), ("lowest", spread?.lowest), ("highest", spread?.highest)], to: &writer)
-        }
-        writer.endObject()
-        writer.endObject()
-        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 }

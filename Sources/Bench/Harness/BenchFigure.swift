@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+/// What a bench found.
+protocol JudgedReport {
+    var text: String { get }
+    var json: String { get }
+    /// Everything is complete, and every bar is met.
+    var isWell: Bool { get }
+}
+
 /// A measured figure, and its bar if it has one.
 struct BenchFigure: Sendable, Equatable {
     enum Bar: Sendable, Equatable {
@@ -53,10 +61,7 @@ struct BenchFigure: Sendable, Equatable {
     /// The median; of an even count, the mean of the two middle values. Not-a-number for an empty list, or if a value
     /// is not-a-number.
     static func median(_ values: [Double]) -> Double {
-        guard !values.isEmpty, !values.contains(where: \.isNaN) else { return .nan }
-        let sorted = values.sorted()
-        let half = sorted.count / 2
-        return sorted.count.isMultiple(of: 2) ? (sorted[half - 1] + sorted[half]) / 2 : sorted[half]
+        values.contains(where: \.isNaN) ? .nan : BenchReport.median(values) ?? .nan
     }
 
     /// The largest distance from the mean, in percent of the mean. Not-a-number for an empty list.

@@ -21,8 +21,6 @@ struct BenchServers: Sendable {
     let program: String?
     private let simulatorThread: String
 
-    static let topic = "com.example.im"
-
     /// - Parameters:
     /// - program: a carillon executable that runs as the worker in place of this program.
     /// - backlog: the number of unread records in Kafka at one time; nil for all.
@@ -34,7 +32,7 @@ struct BenchServers: Sendable {
         self.program = program
         self.simulatorThread = simulatorThread
         var own = LocalCluster.Settings()
-        own.topic = Self.topic
+        own.topic = BenchPushes.topic
         own.simulatorThread = simulatorThread
         // The mock broker keeps 5 MiB per partition. A record takes about 600 bytes there.
         let records = backlog.map { max($0, settings.users) } ?? settings.records
@@ -52,7 +50,7 @@ struct BenchServers: Sendable {
         own.appLines = "    limits:\n      in_flight: \(settings.inFlight)\n"
         own.lines = "results: \(settings.results)\n"
         cluster = try await LocalCluster(own)
-        traffic = BenchTraffic(users: settings.users, app: own.app, topic: Self.topic)
+        traffic = BenchTraffic(users: settings.users, app: own.app, topic: own.topic)
     }
 
     func startWorker(timesStages: Bool = false) async throws -> BenchWorker {
@@ -86,6 +84,38 @@ struct BenchServers: Sendable {
             if number & 1023 == 0 { try Task.checkCancellation() }
             try write(record(number), to: writer)
         }
+        try finish(writer, count)
+    }
+
+    /// Writes records at the rate of the settings, each at its own time or as soon as possible after it, until there is no next
+    /// one.
+    ///
+    /// - Parameter next: is asked again while a record waits for its time.
+    /// - Returns: the number of records.
+    @discardableResult
+    func pace(
+        from start: UInt64, _ next: (Int) throws -> (key: String, value: String)?
+    ) throws -> Int {
+        var kafka = cluster.kafka
+        kafka.options["linger.ms"] = "0"
+        let writer = try KafkaTopicWriter(kafka, topic: Configuration.Topics().events)
+        let gap = 1e9 / Double(settings.rate)
+        var number = 0
+        while let record = try next(number) {
+            try Task.checkCancellation()
+            let (due, now) = (start &+ UInt64(Double(number) * gap), Loop.monotonicNanos())
+            if now < due {
+                usleep(useconds_t(min(20_000, (due - now) / 1000 + 1)))
+                continue
+            }
+            try write(record, to: writer)
+            number += 1
+        }
+        try finish(writer, number)
+        return number
+    }
+
+    func finish(_ writer: KafkaTopicWriter, _ count: Int) throws(SetupFault) {
         guard writer.finish(timeoutMs: 60_000), writer.written == count else {
             throw SetupFault("the broker confirmed \(writer.written) of \(count) records")
         }
@@ -124,37 +154,31 @@ struct BenchServers: Sendable {
 
     /// Writes the members of the groups as the IM backend does.
     func makeGroups() throws {
-        guard let group = settings.group else { return }
-        for command in traffic.groupCommands(size: group, level: settings.isMuted ? 5 : 0) {
+        guard let size = settings.group ?? settings.beside else { return }
+        for command in traffic.groupCommands(
+            size: size, level: settings.isMuted ? 5 : 0, count: settings.beside.map { _ in 1 })
+        {
             let answer = try cluster.redis.command(command)
             if answer.hasPrefix("-") { throw SetupFault("redis-server: \(answer)") }
         }
     }
 
-    /// Polls the worker's metrics until they meet the condition. A minute without any change is a fault.
+    /// Polls the worker's metrics until they meet the condition.
     @discardableResult
     func wait(
         for worker: BenchWorker, everyMs: Int = 200, until isReached: (MetricsText) -> Bool
     ) async throws -> MetricsText {
-        var last = -1
-        var lastChange = Loop.monotonicNanos()
+        var progress = BenchProgress()
         while true {
             let metrics = try worker.metrics()
             if isReached(metrics) { return metrics }
-            let now = Loop.monotonicNanos()
-            let sum = metrics.settled + metrics.consumed
-            if sum != last {
-                last = sum
-                lastChange = now
-            } else if now - lastChange > 60_000_000_000 {
-                throw SetupFault("the worker makes no progress at \(metrics.settled) settled records")
-            }
+            try progress.note(metrics.settled + metrics.consumed)
             try await Task.sleep(for: .milliseconds(everyMs), tolerance: .zero)
         }
     }
 
     /// CPU time of this cluster's simulator, which is a thread of this process.
-    var simulatorNanos: UInt64 {
-        ProcessUsage(pid: getpid()).threads.reduce(0) { $0 &+ ($1.name == simulatorThread ? $1.cpuNanos : 0) }
+    func simulatorNanos(of own: ProcessUsage = ProcessUsage(pid: getpid())) -> UInt64 {
+        own.threads.reduce(0) { $0 &+ ($1.name == simulatorThread ? $1.cpuNanos : 0) }
     }
 }

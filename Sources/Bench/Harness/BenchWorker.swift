@@ -28,11 +28,7 @@ final class BenchWorker {
         process = try ServerProcess(
             try program ?? Self.ownPath(), ["run", "--config", path] + (timesStages ? ["--stage-times"] : []),
             readyLine: "\"started\"")
-        let pieces = process.takeOutput().split(separator: "\"http\":\"http://127.0.0.1:").dropFirst()
-        guard let digits = pieces.first?.prefix(while: { $0.isNumber }), let port = UInt16(digits) else {
-            throw SetupFault("the worker reported no port: \(process.takeOutput().suffix(600))")
-        }
-        self.port = port
+        port = try process.number(after: "\"http\":\"http://127.0.0.1:")
     }
 
     static func ownPath() throws(SetupFault) -> String {

@@ -95,8 +95,10 @@ package struct BenchTraffic: Sendable {
     package func groups(of size: Int) -> Int { max(1, users / size) }
 
     /// The Redis commands that create the groups, a few hundred members each, all with one mute level.
-    package func groupCommands(size: Int, level: Int) -> [String] {
-        (0..<groups(of: size)).flatMap { group in
+    ///
+    /// - Parameter count: nil for all groups.
+    package func groupCommands(size: Int, level: Int, count: Int? = nil) -> [String] {
+        (0..<(count ?? groups(of: size))).flatMap { group in
             stride(from: 0, to: size, by: 200).map { first in
                 let members = (first..<min(size, first + 200)).map { "\(uid(group * size + $0)) \(level)" }
                 return "HSET g:{\(app):g-\(group)} " + members.joined(separator: " ")

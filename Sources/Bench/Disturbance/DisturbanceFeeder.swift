@@ -3,54 +3,15 @@ import APNs
 import EventLoop
 import Glibc
 import Processes
-import Simulator
-import Telemetry
 
-/// Runs one plan through one client with the client's default limits, and records its outcomes.
-actor DisturbanceLoad {
+/// Keeps one client, with the client's default limits, full, or sends at an even pace. A push's tag is the time when it was sent. Loop-bound.
+final class DisturbanceFeeder: PushFeeder {
     /// Prefix of tokens for which no push is ever accepted.
     static let badPrefix = "dead"
 
-    private nonisolated let loop: Loop
-    private var feeder: DisturbanceFeeder?
-
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-    private init(loop: Loop) {
-        self.loop = loop
-    }
-
-    static func play(_ plan: LoadPlan) async throws -> LoadOutcome {
-        let loop = try Loop(name: "client")
-        loop.start()
-        defer { loop.stop() }
-        let load = DisturbanceLoad(loop: loop)
-        let outcome = try await load.run(plan)
-        await load.end()
-        return outcome
-    }
-
-    private func run(_ plan: LoadPlan) async throws -> LoadOutcome {
-        let feeder = try DisturbanceFeeder(plan, loop: loop)
-        self.feeder = feeder
-        return await withCheckedContinuation { continuation in
-            feeder.onEnd = { continuation.resume(returning: $0) }
-            feeder.begin()
-        }
-    }
-
-    private func end() {
-        feeder?.close()
-        feeder = nil
-    }
-}
-
-/// Keeps the client full, or sends at an even pace. A push's tag is the time when it was sent. Loop-bound.
-private final class DisturbanceFeeder: APNsClientDelegate {
     var onEnd: ((LoadOutcome) -> Void)?
     private let plan: LoadPlan
-    private let headers: PushHeaders
-    private let tokens: [DeviceToken]
+    private let made: BenchPushes
     /// One per bad push, or so many that the client has forgotten the first when it is used again.
     private let badTokens: [DeviceToken]
     private static let badTokensMax = 100_000
@@ -68,23 +29,15 @@ private final class DisturbanceFeeder: APNsClientDelegate {
 
     init(_ plan: LoadPlan, loop: Loop) throws {
         self.plan = plan
-        let traffic = BenchTraffic(users: 50_000, app: "im", topic: BenchServers.topic)
-        tokens = (0..<traffic.users).map { traffic.token($0) }.filter { !$0.hasPrefix(DisturbanceLoad.badPrefix) }
-            .compactMap { DeviceToken($0) }
+        made = try BenchPushes(
+            users: 50_000, nowMs: Loop.wallMs(), payload: plan.payload, without: Self.badPrefix)
         badTokens = plan.badEvery == nil ? [] : (0..<Self.badTokensMax).compactMap { Self.badToken($0) }
-        headers = try PushHeaders(
-            topic: BenchServers.topic, pushType: .alert, expirationSeconds: Loop.wallMs() / 1000 + 86_400,
-            collapseID: Array("3b0c44298fc1c149afbf4c8996fb9242".utf8))
         var limits = APNsLimits()
         limits.connectionsMax = plan.connections
         limits.streamsPerConnectionMax = plan.streams
         held = 2 * limits.inFlightMax
-        client = try APNsClient(
-            loop: loop, endpoint: try APNsEndpoint(url: plan.endpoint, caFile: plan.credentials + "/ca.pem"),
-            credential: try .token(
-                keyFile: plan.credentials + "/AuthKey_\(DemoCredentials.keyID).p8", keyID: DemoCredentials.keyID,
-                teamID: DemoCredentials.teamID), limits: limits,
-            metrics: APNsMetrics(registry: MetricsRegistry(), app: "im"), log: Log(level: .error), delegate: self)
+        client = try .forBench(
+            loop: loop, endpoint: plan.endpoint, credentials: plan.credentials, limits: limits, delegate: self)
         timer = LoopTimer(loop: loop) { [unowned self] in self.tick() }
     }
 
@@ -139,12 +92,9 @@ private final class DisturbanceFeeder: APNsClientDelegate {
         let number = outcome.sent
         let isBad = isBadTime && plan.badEvery.map { number % $0 == $0 - 1 } ?? false
         guard let client else { return false }
-        let token = isBad ? badTokens[badSent % badTokens.count] : tokens[number % tokens.count]
-        let push = Push(
-            tag: Loop.monotonicNanos(), token: token, headers: headers,
-            id: PushID(
-                high: 0x5F0C_1E9A_8F65_4C3E, low: 0x9D3E_0000_0000_0000 &+ UInt64(number) &* 0x9E37_79B9_7F4A),
-            payload: plan.payload, isSuspect: isBad && plan.marksBad)
+        let push = made.push(
+            number, tag: Loop.monotonicNanos(), to: isBad ? badTokens[badSent % badTokens.count] : nil,
+            isSuspect: isBad && plan.marksBad)
         guard client.send(push) == .taken else { return false }
         outcome.sent += 1
         if isBad { badSent += 1 }
@@ -157,7 +107,7 @@ private final class DisturbanceFeeder: APNsClientDelegate {
     /// A different token for each number.
     private static func badToken(_ number: Int) -> DeviceToken? {
         let digits = String(number, radix: 16)
-        return DeviceToken(DisturbanceLoad.badPrefix + String(repeating: "0", count: 60 - digits.count) + digits)
+        return DeviceToken(Self.badPrefix + String(repeating: "0", count: 60 - digits.count) + digits)
     }
 
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome end: PushOutcome, attempts: Int) {
