@@ -52,6 +52,11 @@ extension KafkaConfiguration {
     /// KIP-848.
     var usesConsumerProtocol: Bool { options["group.protocol"]?.lowercased() == "consumer" }
 
+    /// After so long without an answer to a heartbeat, a member gives up its partitions, ms.
+    public var sessionMs: Int64 { max(0, options["session.timeout.ms"].flatMap { Int64($0) } ?? Self.sessionMs) }
+
+    private static let sessionMs: Int64 = 45_000
+
     private func defaults(for role: KafkaRole) -> [(String, String)] {
         let common = [
             ("client.id", clientID),
@@ -68,7 +73,7 @@ extension KafkaConfiguration {
             // A member learns of a rebalance by the answer to a heartbeat. Until then nobody reads the
             // partitions of one that left.
             let shares = [
-                ("partition.assignment.strategy", assignment.rawValue), ("session.timeout.ms", "45000"),
+                ("partition.assignment.strategy", assignment.rawValue), ("session.timeout.ms", String(Self.sessionMs)),
                 ("heartbeat.interval.ms", "1000"),
             ]
             return common + (usesConsumerProtocol ? [] : shares) + [

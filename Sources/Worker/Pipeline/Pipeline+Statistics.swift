@@ -25,7 +25,7 @@ extension Pipeline {
     }
 
     /// Some counts are not in Redis and should be before the end.
-    var hasUncounted: Bool { waitsForCounts && shard.statistics.hasUnwritten(where: { _ in true }) }
+    var hasUncounted: Bool { waitsForCounts && shard.statistics.hasUnwritten }
 
     /// Counts of these partitions are not in Redis, and should be before the partitions go.
     func hasUncounted(_ intake: Intake, _ partitions: Set<TopicPartition>) -> Bool {

@@ -27,6 +27,8 @@ struct PipelineParts {
     var traces: TracePlan
     /// How long the statistics keep a number.
     var statisticsDays: Int
+    /// Of the Kafka group.
+    var sessionMs: Int64
     /// Nil if waits are not measured.
     var waits: StageWaits?
     /// Data shared by the process's shards.

@@ -50,6 +50,7 @@ struct ShardParts {
                     client: configuration.kafka.client(id: "carillon-\(index)-replay", log: kafkaLog),
                     topic: topics.userState),
             traces: TracePlan(configuration.trace), statisticsDays: configuration.statisticsDays,
+            sessionMs: client.sessionMs,
             waits: shared.timesStages ? StageWaits(registry) : nil, shared: shared,
             shardIndex: index)
     }

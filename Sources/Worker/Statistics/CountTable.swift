@@ -91,6 +91,12 @@ struct CountTable {
         for row in kept { add(row.count, row.outcome, row.subject, row.place) }
     }
 
+    /// Takes over the counts of a partition.
+    mutating func take(_ place: CountedPlace, from other: inout CountTable) {
+        for row in other.rows where row.place == place { add(row.count, row.outcome, row.subject, place) }
+        other.drop(place)
+    }
+
     mutating func removeAll() {
         for slot in used { slots[Int(slot)] = 0 }
         used.removeAll(keepingCapacity: true)

@@ -41,12 +41,22 @@ final class Statistics {
     private(set) var isOff = false
 
     private struct Place {
+        enum Standing: Equatable {
+            /// Its position is asked for next.
+            case new
+            /// This shard counts it.
+            case begun
+            /// Redis said that another worker counts it. At that time, monotonic, the group has taken it from this worker, or it is
+            /// asked for again.
+            case foreign(untilNanos: UInt64)
+        }
+
         let partition: TopicPartition
         /// In Redis.
         let field: String
-        var isBegun = false
-        /// It is not begun before that, monotonic.
-        var beginNanos: UInt64 = 0
+        var standing = Standing.new
+        /// Its position in Redis, as this shard wrote or read it last; nil: not known.
+        var position: String?
         /// Records that an earlier owner counted; nil: none that are still to come.
         var earlier: CountedPosition?
         /// The progress that may be committed while newer counts are not in Redis.
@@ -55,20 +65,23 @@ final class Statistics {
         var awaited: PartitionOffset?
         var awaitedMs: Int64?
 
-        /// Redis said that another worker counts it.
-        var isForeign: Bool { !isBegun && beginNanos > 0 }
+        var isForeign: Bool { if case .foreign = standing { true } else { false } }
+
+        /// Of the flush that is with Redis.
+        var awaitedPosition: String? { awaited.map { CountedPosition($0, newestMs: awaitedMs).text } }
     }
 
     /// Offsets are committed without the statistics if Redis has not answered for so long.
     private static let patienceNanos: UInt64 = 900_000_000
-    /// A worker that was stopped for long learns in this time that its partitions have another owner.
-    private static let strangerNanos: UInt64 = 15_000_000_000
+    /// A worker learns in this time that the group has given its partitions to another one.
+    private let strangerNanos: UInt64
 
-    init(store: StateStore, days: Int, owner: String, lost: Counter) {
+    init(store: StateStore, days: Int, owner: String, sessionMs: Int64, lost: Counter) {
         self.store = store
         self.lost = lost
         self.days = days
         self.owner = owner
+        strangerNanos = UInt64(clamping: sessionMs &+ 15_000) &* 1_000_000
     }
 
     // MARK: Outcomes
@@ -164,7 +177,7 @@ final class Statistics {
     /// The progress that may be committed: its counts are in Redis.
     func committable(_ place: CountedPlace, _ live: PartitionOffset?, nowNanos: UInt64) -> PartitionOffset? {
         // Redis refused the counts of these records. The other worker reads and counts them.
-        if let known = places[place], known.isForeign { return known.written }
+        if isForeign(place), !isHeldUp(nowNanos) { return places[place]?.written }
         guard hasUnwritten(place), !isHeldUp(nowNanos) else {
             // An offset never goes back to the position of the last flush.
             places[place]?.written = live
@@ -173,13 +186,13 @@ final class Statistics {
         return places[place]?.written
     }
 
+    private func isForeign(_ place: CountedPlace) -> Bool { places[place]?.isForeign ?? false }
+
     func hasUnwritten(_ place: CountedPlace) -> Bool {
-        open.places.contains(place) || sent.places.contains(place)
+        (open.places.contains(place) || sent.places.contains(place)) && !isForeign(place)
     }
 
-    func hasUnwritten(where isWanted: (CountedPlace) -> Bool) -> Bool {
-        open.places.contains(where: isWanted) || sent.places.contains(where: isWanted)
-    }
+    var hasUnwritten: Bool { open.places.contains(where: hasUnwritten) || sent.places.contains(where: hasUnwritten) }
 
     /// Redis does not answer: nothing waits for it.
     func isHeldUp(_ nowNanos: UInt64) -> Bool {
@@ -188,7 +201,7 @@ final class Statistics {
 
     /// Some partitions' positions are asked for, and their answer may still come in time.
     func isBeginning(_ nowNanos: UInt64) -> Bool {
-        guard !isOff, places.values.contains(where: { !$0.isBegun && $0.beginNanos <= nowNanos }) else { return false }
+        guard !isOff, places.values.contains(where: { $0.standing == .new }) else { return false }
         return waitingNanos.map { nowNanos &- $0 < Self.patienceNanos } ?? true
     }
 
@@ -205,9 +218,10 @@ final class Statistics {
     ) {
         guard !isOff, store.client.isReady else { return noteWaiting(nowNanos, isAway: true) }
         if isAwaited || !asked.isEmpty { return noteWaiting(nowNanos) }
-        let new = places.filter { !$0.value.isBegun && $0.value.beginNanos <= nowNanos }.sorted {
-            $0.value.field < $1.value.field
+        for (place, known) in places {
+            if case .foreign(let untilNanos) = known.standing, untilNanos <= nowNanos { places[place]?.standing = .new }
         }
+        let new = places.filter { $0.value.standing == .new }.sorted { $0.value.field < $1.value.field }
         if !new.isEmpty {
             asked = new.map(\.key)
             noteWaiting(nowNanos)
@@ -228,15 +242,19 @@ final class Statistics {
     }
 
     private func noteWaiting(_ nowNanos: UInt64, isAway: Bool = false) {
-        let isAsking = !asked.isEmpty || places.values.contains { !$0.isBegun && $0.beginNanos <= nowNanos }
+        let isAsking = !asked.isEmpty || places.values.contains { $0.standing == .new }
         let waits = isAsking || flush != nil || isAway && !open.isEmpty
         if waits { waitingNanos = waitingNanos ?? nowNanos } else { waitingNanos = nil }
     }
 
     private func collect(nowMs: Int64, _ progress: (CountedPlace, TopicPartition) -> (PartitionOffset?, Int64?)) {
         for place in sent.places where place != .none {
-            guard let known = places[place], known.isBegun, let live = progress(place, known.partition).0 else {
-                // Another worker counts it.
+            if isForeign(place) {
+                open.take(place, from: &sent)
+                continue
+            }
+            guard let known = places[place], known.standing == .begun, let live = progress(place, known.partition).0
+            else {
                 lost.add(sent.count(of: place))
                 sent.drop(place)
                 continue
@@ -251,8 +269,8 @@ final class Statistics {
 
     private func makeFlush() -> StatisticsFlush {
         let positions = sent.places.compactMap { place -> (String, String)? in
-            guard let known = places[place], let awaited = known.awaited else { return nil }
-            return (known.field, CountedPosition(awaited, newestMs: known.awaitedMs).text)
+            guard let known = places[place], let position = known.awaitedPosition else { return nil }
+            return (known.field, position)
         }
         return StatisticsFlush(
             sent.rows, number: number, positions: positions.sorted { $0.0 < $1.0 }, days: days, nowMs: collectedMs,
@@ -279,11 +297,21 @@ final class Statistics {
         reply.forEach { position in
             defer { index += 1 }
             guard index < answered.count else { return }
-            places[answered[index]]?.isBegun = true
-            places[answered[index]]?.earlier = position.string.flatMap { CountedPosition($0) }
+            begin(answered[index], at: position.string ?? "")
         }
         lookForEarlier()
         waitingNanos = nil
+    }
+
+    private func begin(_ place: CountedPlace, at position: String) {
+        if let known = places[place]?.position, known != position {
+            // Another worker counted in between, perhaps the same records.
+            lost.add(open.count(of: place))
+            open.drop(place)
+        }
+        places[place]?.standing = .begun
+        places[place]?.position = position
+        places[place]?.earlier = CountedPosition(position)
     }
 
     /// - Returns: whether offsets may be committed further.
@@ -294,7 +322,9 @@ final class Statistics {
         reply.forEach { if let field = $0.string { going.insert(field) } }
         guard !going.isEmpty else {
             for place in sent.places {
-                if let awaited = places[place]?.awaited { places[place]?.written = awaited }
+                guard let known = places[place], let awaited = known.awaited else { continue }
+                places[place]?.written = awaited
+                places[place]?.position = known.awaitedPosition
                 places[place]?.awaited = nil
             }
             sent.removeAll()
@@ -303,10 +333,11 @@ final class Statistics {
         }
         // Another worker counts these partitions already, and the group will say so; or Redis has older data.
         for (place, known) in places where going.contains(known.field) {
-            forgetCounts(of: place)
-            places[place]?.isBegun = false
-            places[place]?.beginNanos = nowNanos &+ Self.strangerNanos
+            open.take(place, from: &sent)
+            places[place]?.awaited = nil
+            places[place]?.standing = .foreign(untilNanos: nowNanos &+ strangerNanos)
         }
+        flush = sent.isEmpty ? nil : makeFlush()
         return false
     }
 

@@ -278,7 +278,27 @@ import VirtualStage
         }
     }
 
-    /// The next worker counts them by their marks. After some time a worker that still has the partitions counts again.
+    /// The group never takes them from this worker, so that after a session it goes on with the counts that were refused.
+    @Test func aWorkerThatKeepsAPartitionCountsOnAfterASessionWithoutALoss() throws {
+        try Stage.with { stage in
+            try stage.play(state: [.bind("a")], events: [.message("m", to: ["a"])])
+            #expect(flushed(stage).total.accepted == 1)
+            let fields = Self.words(stage.redis.inline("HGETALL c:t:{n}at"))
+            let named = stride(from: 0, to: fields.count - 1, by: 2).filter { fields[$0].hasPrefix("im.events:") }
+            for index in named {
+                let position = fields[index + 1].drop { $0 != " " }
+                try stage.redis(["HSET c:t:{n}at \(fields[index]) \"other\(position)\""])
+            }
+            try stage.writeEvents((0..<10).map { .message("m\($0)", to: ["a"]) })
+            stage.wait(.seconds(5))
+            #expect(stage.committedRecords(of: "im.events") == 1 && counted(stage).total.accepted == 1)
+            stage.wait(.seconds(70))
+            #expect(stage.committedRecords(of: "im.events") == 11 && counted(stage).total.accepted == 11)
+            #expect(try stage.metric("carillon_stats_lost_total") == 0)
+        }
+    }
+
+    /// The next worker counts them by their marks.
     @Test func recordsOfPartitionsThatAnotherWorkerCountsAreNotCommitted() throws {
         try Stage.with { stage in
             try stage.play(state: [.bind("a")], events: [.message("m", to: ["a"])])

@@ -68,7 +68,7 @@ final class ShardContext {
         statistics = Statistics(
             store: parts.store, days: parts.statisticsDays,
             owner: "\(parts.shared.mark)-\(parts.shardIndex)-\(parts.loop.makeSeed())",
-            lost: parts.metrics.statisticsLost)
+            sessionMs: parts.sessionMs, lost: parts.metrics.statisticsLost)
         random = SmallRandom(seed: parts.loop.makeSeed())
         timers.didBecomeDue = { [unowned self] in requestTurn() }
     }
