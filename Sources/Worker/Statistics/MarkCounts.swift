@@ -103,6 +103,10 @@ struct RecipientCounts {
     private var first: UInt64 = 0
     private var others: [UInt64] = []
 
+    private static let devicePlace: UInt64 = 40
+    /// In the mark of another try only.
+    private static let isEarlier: UInt64 = 1 << 48
+
     init() {}
 
     /// Those that a mark contains.
@@ -116,7 +120,10 @@ struct RecipientCounts {
     ///   - credential: `MarkCounts.short` of its name; 0: none.
     ///   - device: the same of the device.
     mutating func add(_ outcome: CountedOutcome, credential: UInt8, device: UInt8) {
-        let entry = outcome.with(credential: credential).bits | UInt64(device) << Self.devicePlace
+        add(outcome.with(credential: credential).bits | UInt64(device) << Self.devicePlace)
+    }
+
+    private mutating func add(_ entry: UInt64) {
         if first == 0 {
             first = entry
         } else if others.count < MarkCounts.outcomesMax - 1 {
@@ -124,12 +131,46 @@ struct RecipientCounts {
         }
     }
 
-    private static let devicePlace: UInt64 = 40
+    private static func outcome(_ entry: UInt64) -> CountedOutcome {
+        CountedOutcome(bits: entry & ~(0x1FF << devicePlace))
+    }
+
+    private static func device(_ entry: UInt64) -> UInt8 { UInt8(truncatingIfNeeded: entry >> devicePlace) }
+
+    private var entries: [UInt64] { first == 0 ? [] : [first] + others }
 
     /// Each with `MarkCounts.short` of its credential in place of the number.
     func forEach(_ body: (CountedOutcome) -> Void) {
-        if first == 0 { return }
-        for entry in [first] + others { body(CountedOutcome(bits: entry & ~(0xFF << Self.devicePlace))) }
+        for entry in entries { body(Self.outcome(entry)) }
+    }
+
+    // MARK: The mark of another try
+
+    /// Keeps the outcomes of this mark, in place of those of a mark that was read before.
+    mutating func takeEarlier(_ mark: MarkCounts?) {
+        let own = entries.filter { $0 & Self.isEarlier == 0 }
+        self = RecipientCounts()
+        for entry in own { add(entry) }
+        guard let mark else { return }
+        for outcome in mark.outcomes {
+            let counted = mark.counted(outcome).with(credential: outcome.credential)
+            add(counted.bits | UInt64(outcome.device) << Self.devicePlace | Self.isEarlier)
+        }
+    }
+
+    /// The outcomes of the mark, besides one for each outcome of the same device here.
+    ///
+    /// - Parameter open: devices that will have an outcome here.
+    func forEachEarlier(besides open: some Sequence<UInt8>, _ body: (CountedOutcome) -> Void) {
+        var here = Array(open)
+        for entry in entries where entry & Self.isEarlier == 0 { here.append(Self.device(entry)) }
+        for entry in entries where entry & Self.isEarlier != 0 {
+            if let index = here.firstIndex(of: Self.device(entry)) {
+                here.remove(at: index)
+            } else {
+                body(Self.outcome(entry))
+            }
+        }
     }
 
     private static func word(_ entry: UInt64) -> UInt32 {

@@ -11,8 +11,6 @@ struct Allowance {
     var refusesWrites = false
     /// The statistics may lack outcomes, and have repeated ones twice.
     var mayMiscount = false
-    /// The statistics may lack outcomes.
-    var mayUndercount = false
     /// Writes that Redis has lost.
     var losses: [Loss] = []
     /// Events that Kafka has dropped, perhaps before a worker read them.

@@ -33,9 +33,6 @@ extension FaultKind {
         }
     }
 
-    /// A worker may finish what it no longer owns, without knowing that.
-    var mayUndercount: Bool { false }
-
     /// Redis may not answer for more than a second, or takes no counts. Then commits and rebalances do not wait for the statistics.
     var mayHideRedis: Bool {
         switch self {

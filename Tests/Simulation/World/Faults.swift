@@ -29,7 +29,6 @@ final class Faults {
             world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
             world.allowance.mayReorder = world.allowance.mayReorder || kind.mayReorder
             world.allowance.mayMiscount = world.allowance.mayMiscount || kind.mayMiscount
-            world.allowance.mayUndercount = world.allowance.mayUndercount || kind.mayUndercount
             hidesRedis = hidesRedis || kind.mayHideRedis
             movesPartitions = movesPartitions || kind.mayMovePartitions
             if kind == .redisFull || kind == .redisRefusal { world.allowance.refusesWrites = true }

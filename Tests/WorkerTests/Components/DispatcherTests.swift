@@ -34,13 +34,21 @@ struct DispatcherTests {
     /// A claimed recipient whose routes have begun.
     private static func route(_ devices: [String], _ world: ScriptedShard, _ parts: Parts) throws -> RecipientJob {
         let job = try world.recipient()
+        try route(job, devices, world, parts)
+        return job
+    }
+
+    private static func route(
+        _ job: RecipientJob, _ devices: [String], _ world: ScriptedShard, _ parts: Parts, accepted: [EarlierPush] = []
+    ) throws {
         job.event.audience = Audience(uids: [])
         for device in devices { world.decide(job, pushingTo: device) }
         if devices.count == 2 { world.decide(job, pushingTo: devices[0], devices[1]) }
-        job.candidate?.claim = ClaimReply(state: .fresh, badge: 4, tokenVersion: 1)
+        job.candidate?.claim = ClaimReply(
+            state: accepted.isEmpty ? .fresh : .resume, badge: 4, tokenVersion: 1, accepted: accepted)
+        if !accepted.isEmpty { job.firstClaim = .resumed }
         job.candidate?.askedNanos = world.shard.nowNanos
         try world.turn { parts.dispatcher.route(job) }
-        return job
     }
 
     private static let accepted = PushOutcome.accepted(apnsID: PushID(high: 1, low: 1))
@@ -90,6 +98,66 @@ struct DispatcherTests {
             try Self.end(job, 0, outcome, world, parts)
             #expect(world.results == ["phone rejected Unregistered"])
             #expect(world.records(\.feedback).count == 1 && job.machine.openDevices == 0)
+        }
+    }
+
+    /// The phone ended here. Another worker, which had the same record, pushed to both devices and wrote the mark.
+    @Test func aRecipientThatAnotherTryFinishesInALaterRoundCountsThatTrysOtherDevices() throws {
+        try Self.with { world, parts in
+            let job = try world.recipient()
+            world.shard.statistics.begin(job.event)
+            try Self.route(job, ["phone", "pad"], world, parts)
+            try Self.end(job, 0, Self.accepted, world, parts)
+            try world.turn {
+                parts.dispatcher.park(job, 1, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
+                parts.dispatcher.decideAgain(job)
+                job.takeEarlier(Self.mark(of: job, ["phone", "pad"]))
+                parts.dispatcher.endDuplicate(job)
+            }
+            var accepted: UInt32 = 0
+            job.event.counted.tally.forEach { if $0.kind == .accepted { accepted += $1 } }
+            #expect(accepted == 2)
+        }
+    }
+
+    private static func mark(of job: RecipientJob, _ devices: [String]) -> MarkCounts? {
+        var counts = RecipientCounts()
+        for device in devices {
+            counts.add(
+                CountedOutcome(hour: 1, .accepted, .alert, .direct), credential: 0, device: MarkCounts.short(device))
+        }
+        guard let subject = job.event.counted.subject, let name = job.event.origin?.place.name else { return nil }
+        var mark: MarkCounts?
+        counts.withBytes(record: name, subject) { bytes in
+            var rest = bytes[...]
+            mark = MarkCounts.take(&rest)
+        }
+        return mark
+    }
+
+    /// Before this try, or between its rounds. The record of the other try may be lost.
+    @Test(arguments: [true, false])
+    func aDeviceThatAnotherTryPushedToIsRecordedOnceAndIsDoneInTheParkedRecord(isBefore: Bool) throws {
+        try Self.with { world, parts in
+            let job = try world.recipient()
+            let pad = EarlierPush("pad", PushID(high: 1, low: 1))
+            try Self.route(job, ["phone"], world, parts, accepted: isBefore ? [pad] : [])
+            if !isBefore {
+                try world.turn {
+                    parts.dispatcher.decideAgain(job)
+                    world.decide(job, pushingTo: "phone")
+                    job.candidate?.claim = ClaimReply(state: .resume, badge: 4, tokenVersion: 1, accepted: [pad])
+                    parts.dispatcher.route(job)
+                }
+            }
+            #expect(world.results == ["pad accepted ok"])
+            try world.turn {
+                parts.dispatcher.park(job, 0, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
+                parts.dispatcher.endIfComplete(job)
+            }
+            let record = try #require(world.records(\.parked).first)
+            let parked = Array(record.utf8).withUnsafeBytes { ParkedRecord($0) }
+            #expect(parked?.done == ["pad"] && parked?.devices == ["phone"])
         }
     }
 

@@ -137,6 +137,43 @@ struct CountTableTests {
         }
     }
 
+    /// A device here stands for one outcome of the same device in the mark. The short names of devices are not unique.
+    @Test(
+        arguments: [
+            ([], [], [1, 2]), ([1], [], [2]), ([], [2], [1]), ([1], [2], []), ([3], [4], [1, 2]), ([0], [], [1, 2]),
+        ] as [([UInt8], [UInt8], [UInt8])])
+    func theOutcomesOfAnotherTrysMarkCountForTheDevicesThatDidNotEndHere(
+        ended: [UInt8], open: [UInt8], counted: [UInt8]
+    ) throws {
+        let mark = try self.mark(devices: [1, 2])
+        var counts = RecipientCounts()
+        for device in ended { counts.add(outcome(reason: 9), credential: 9, device: device) }
+        // The mark is read in each round.
+        for _ in 0..<2 { counts.takeEarlier(mark) }
+        var reasons: [UInt8] = []
+        counts.forEachEarlier(besides: open) { reasons.append($0.reason) }
+        #expect(reasons == counted)
+        counts.takeEarlier(nil)
+        counts.forEachEarlier(besides: open) { _ in Issue.record("there is no mark any more") }
+    }
+
+    @Test func ofTwoDevicesWithOneShortNameEachCountsOnce() throws {
+        let mark = try self.mark(devices: [1, 1])
+        var counts = RecipientCounts()
+        counts.add(outcome(reason: 1), credential: 9, device: 1)
+        counts.takeEarlier(mark)
+        var number = 0
+        counts.forEachEarlier(besides: []) { _ in number += 1 }
+        #expect(number == 1)
+    }
+
+    /// Each device's outcome has its number as the reason.
+    private func mark(devices: [UInt8]) throws -> MarkCounts {
+        var counts = RecipientCounts()
+        for device in devices { counts.add(outcome(reason: device), credential: 9, device: device) }
+        return try #require(Self.read(counts, subject, record: 7, rest: [])).counts
+    }
+
     @Test func aTallyKeepsTheKindsApartAndTheirNumbers() {
         var tally = OutcomeTally()
         #expect(tally.isEmpty)

@@ -2,13 +2,13 @@
 import PushCore
 
 /// A recipient's state in `carillon.parked`: its devices that wait to be parked, and the facts from the record that
-/// returned it.
+/// returned it. Or its devices that an earlier try pushed to, in case it will be parked.
 final class RecipientParking {
     /// Devices that are parked as soon as nothing else of the recipient is in progress.
     var waits: [Wait] = []
     /// Devices that the record lists as waiting; each has an end now, or parks again.
     var returned: [String] = []
-    /// Devices that had a final record when the record was written.
+    /// Devices that have a final record and are not among the job's devices.
     var done: [String] = []
     /// The end of the hold for a desktop, on the steady clock; nil: none is held.
     var holdUntilMs: Int64?

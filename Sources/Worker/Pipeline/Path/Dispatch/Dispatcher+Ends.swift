@@ -75,7 +75,7 @@ extension Dispatcher {
         case .check(.acknowledged):
             endAcknowledged(job, index)
         case .check(.endedElsewhere(let earlier)):
-            if let earlier { recorder.countEarlier(earlier, of: job) }
+            if let earlier { recorder.countEarlier(earlier, of: job, index) }
             end(job, index, .suppressed, Reason.ok.rawValue, isRecorded: false)
             job.machine.leaveUnmarked()
         case .check(.decideAgain):

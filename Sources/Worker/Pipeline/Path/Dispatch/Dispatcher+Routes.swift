@@ -156,19 +156,23 @@ extension Dispatcher {
         return job.event.content?.activity?.addressedDevices(of: candidate.recipient) ?? []
     }
 
-    /// Its records may not have been written.
+    /// Devices that another try pushed to, before this one or since: their records may not have been written.
     private func recordAccepted(_ job: RecipientJob, _ candidate: Candidate) {
-        if !job.devices.isEmpty { return }
+        let pushes = (candidate.claim?.accepted ?? []).filter { !job.hasRoute(to: $0.device) }
+        if pushes.isEmpty { return }
         // The note that it was accepted may be lost as well.
-        if job.event.activity?.action == .end, !pushedBefore(job, candidate).isEmpty { noteActivity(job) }
-        for push in pushedBefore(job, candidate) where !(job.parking?.done.containsSame(push.device) ?? false) {
+        if job.event.activity?.action == .end { noteActivity(job) }
+        // If the recipient is parked in this round, its record says that they are done.
+        let parking = job.parking ?? RecipientParking()
+        job.parking = parking
+        for push in pushes where !parking.done.containsSame(push.device) {
             var record = OutcomeRecord(
                 uid: job.uid, device: push.device, verdict: .accepted,
                 reason: push.isForced || job.isForced ? .forced : .ok)
             record.pushID = push.pushID ?? earlierPushID(job, candidate, push.device)
             record.badge = push.badge
             job.flags.insert(.accepted)
-            job.parking?.done.append(push.device)
+            parking.done.append(push.device)
             if job.flags.contains(.clearsBadge) { toldByAlert.append(ToldBadge(job, device: push.device)) }
             recorder.write(record, of: job)
         }

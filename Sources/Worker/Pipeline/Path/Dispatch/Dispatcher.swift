@@ -146,10 +146,10 @@ final class Dispatcher {
         guard job.machine.decided() else { return shard.mistake("a recipient ends that is not being decided") }
         noteDecided(job)
         shard.metrics.duplicates.add()
-        recorder.countEarlier(of: job)
         recorder.flushDeliveries(of: job.event)
         // In a later round another worker may have finished it. Pushes in flight still return to their devices.
         replaceWaiting(job)
+        recorder.countEarlier(of: job)
         job.machine.leaveUnmarked()
         endIfComplete(job)
     }

@@ -32,18 +32,21 @@ extension Recorder {
             isSent: record.attempts > 0 || kind == .accepted)
     }
 
-    /// An earlier try of the same record finished the recipient. Unless that try was counted, its outcomes count when the
-    /// record is settled.
+    /// Another try of the same record finished the recipient. Unless that try was counted, its outcomes count when the record is
+    /// settled, besides those of the devices that end here.
     func countEarlier(of job: RecipientJob) {
         let event = job.event
-        guard job.devices.isEmpty, event.counted.subject != nil else { return }
-        job.counts.forEach { event.counted.tally.add(numbered($0, of: event.app)) }
+        if event.counted.subject == nil { return }
+        let open = job.devices.lazy.filter(\.isOpen).map { MarkCounts.short($0.route.device) }
+        job.counts.forEachEarlier(besides: open) { event.counted.tally.add(numbered($0, of: event.app)) }
     }
 
-    /// A device of the recipient ended elsewhere, with this outcome (`RecipientJob.outcome`).
-    func countEarlier(_ outcome: CountedOutcome, of job: RecipientJob) {
+    /// The device ended elsewhere, with this outcome (`RecipientJob.outcome`).
+    func countEarlier(_ outcome: CountedOutcome, of job: RecipientJob, _ index: Int) {
         if job.event.counted.subject == nil { return }
         job.event.counted.tally.add(numbered(outcome, of: job.event.app))
+        job.counts.add(
+            outcome, credential: outcome.credential, device: MarkCounts.short(job.devices[index].route.device))
     }
 
     /// With the credential set's number in place of its short name.
@@ -87,10 +90,9 @@ extension Recorder {
 }
 
 extension RecipientJob {
-    /// An earlier try finished it: what its mark says counts only if it was a try of the same record.
+    /// Another try finished it: what its mark says counts only if it was a try of the same record.
     func takeEarlier(_ mark: MarkCounts?) {
-        if !devices.isEmpty { return }
-        counts = mark.flatMap { event.counts($0) ? RecipientCounts($0) : nil } ?? RecipientCounts()
+        counts.takeEarlier(mark.flatMap { event.counts($0) ? $0 : nil })
     }
 
     /// The outcome of the device in the mark of another worker, if that worker had the same record. It has the short name of the
