@@ -5,7 +5,7 @@ extension MetricsRegistry {
     /// Any thread. Cells are read while their threads write, so two numbers of one scrape may be some nanoseconds
     /// apart. A histogram's `_count` always equals its `+Inf` bucket.
     ///
-    /// - Parameter names: the wanted families, in addition to those of the process; nil for all.
+    /// - Parameter names: the wanted families; nil for all. The names of the process's own begin with `process_`.
     public func exposition(of names: Set<String>? = nil) -> [UInt8] {
         // Copied out first: a reading may use this registry, and the lock is not recursive.
         var families = state.withLock { $0.families }
@@ -19,7 +19,10 @@ extension MetricsRegistry {
                 Self.write(name, labels, cells, to: &text)
             }
         }
-        text += ProcessSample.read()?.exposition ?? ""
+        // Reads several files of /proc.
+        if names?.contains(where: { $0.hasPrefix("process_") }) ?? true {
+            text += ProcessSample.read()?.exposition ?? ""
+        }
         return Array(text.utf8)
     }
 
