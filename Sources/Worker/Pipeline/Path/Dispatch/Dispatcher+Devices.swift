@@ -55,7 +55,7 @@ extension Dispatcher {
             return recorder.traceWait(job, index, .burst)
         }
         sender.enqueue(
-            job, index, to: bound,
+            job, index, to: bound, prefix: candidate.pushIDPrefix,
             badge: job.badge(candidate.claim?.badge, isLowered: candidate.claim?.lowered ?? false),
             mayHaveReport: candidate.claim?.hasReport ?? true, claimedNanos: candidate.askedNanos)
     }

@@ -10,17 +10,20 @@ import Telemetry
 extension Dispatcher {
     func didEnd(_ push: EndedPush) {
         let index = Int(push.tag.index)
-        guard let job = work.recipient(push.tag.ref), let bound = job.pushedToken(index) else { return shard.late() }
+        // Read once: each look into the array copies the device.
+        guard let job = work.recipient(push.tag.ref), job.isPushing(index), let ended = job.devices[index].push,
+            let bound = ended.token
+        else { return shard.late() }
         if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
             park(job, index, .retryAfter, dueMs: shard.steadyMs &+ retryAfterMs)
             return endIfComplete(job)
         }
-        let latency = shard.nowNanos &- (job.devices[index].push?.startedNanos ?? shard.nowNanos)
+        let latency = shard.nowNanos &- ended.startedNanos
         let ending = Ending(push.outcome, token: bound, isForced: job.isForced)
         let isAccepted = ending.verdict == .accepted
         if isAccepted {
             job.flags.insert(.accepted)
-            if job.flags.contains(.clearsBadge), job.devices[index].push?.badge != nil {
+            if job.flags.contains(.clearsBadge), ended.badge != nil {
                 toldByAlert.append(ToldBadge(job, device: bound.device))
             }
             noteAccepted(job, index)
@@ -31,7 +34,7 @@ extension Dispatcher {
             record.label = ending.label
             record.apnsID = ending.apnsID
             record.status = ending.status
-            record.badge = job.devices[index].push?.badge
+            record.badge = ended.badge
             record.attempts = push.attempts
             record.credential = push.credential
         }

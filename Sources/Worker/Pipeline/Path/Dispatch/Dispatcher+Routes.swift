@@ -12,7 +12,7 @@ extension Dispatcher {
         }
         if job.parking != nil { recorder.countReturned(job) }
         // Fields only, here and below: a copy of the claim counts five references.
-        let isAnswered = candidate.claim != nil
+        let isAnswered = candidate.claim?.state != nil
         if isAnswered { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.askedNanos) }
         // A read or revoke that the claim found suppresses alerts, by the long connection too (contract section 5, step
         // 15).

@@ -35,7 +35,7 @@ final class RecipientJob {
     /// Devices with a token that the same user re-bound: the present round finds their new route, or they end.
     var rebound: [Int] = []
     /// App, user, message and kind, which a repeat of the event shares.
-    private(set) lazy var dedupKey = pushIDPrefix.id()
+    private(set) lazy var dedupKey = keepPrefix().id()
     /// Held by DND until this time, for the digest, Unix ms; nil if it is not.
     var heldUntilMs: Int64?
 
@@ -185,9 +185,16 @@ final class RecipientJob {
         return known != 0 ? known : DeviceKey.make(app: event.app.id, uid: uid, device: devices[index].route.device)
     }
 
-    /// Hash prefix of all push ids of this recipient. Hashing again costs less than keeping it.
+    /// Hash prefix of all push ids of this recipient.
     var pushIDPrefix: PushIDPrefix {
         PushIDPrefix(app: event.app.id, uid: uid, kind: event.subject.kind, id: event.subject.id)
+    }
+
+    /// The candidate has it for the first pushes too: keeping it longer costs more than to hash again.
+    private func keepPrefix() -> PushIDPrefix {
+        let prefix = pushIDPrefix
+        candidate?.pushIDPrefix = prefix
+        return prefix
     }
 
     /// Before its first decision it is postponed: it takes no room from recipients that can be decided now.

@@ -37,10 +37,12 @@ final class Candidate {
     var activity = ActivityState()
     var decision: Decision?
     var claim: ClaimReply?
+    /// Hashed for the recipient's dedup key; nil in a later round.
+    var pushIDPrefix: PushIDPrefix?
     /// Its claim by plain commands; nil if the script claims it.
     var plainClaim: PlainClaim?
 
-    // Small parts together, so that a candidate fits 448 bytes.
+    // Small parts together, so that a candidate fits 512 bytes.
 
     /// The results of the decision's steps.
     var facts: DecisionFacts = []

@@ -105,14 +105,15 @@ final class Sender {
     ///
     /// - Parameter claimedNanos: time of the claim query that found nothing against it (monotonic). With 0, or after
     ///   too long a time, it is checked first.
+    /// - prefix: of the recipient's push ids, if the caller has it.
     func enqueue(
-        _ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, mayHaveReport: Bool = true,
-        claimedNanos: UInt64, merged: MergedPush? = nil
+        _ job: RecipientJob, _ index: Int, to token: BoundToken, prefix: PushIDPrefix? = nil, badge: Int64?,
+        mayHaveReport: Bool = true, claimedNanos: UInt64, merged: MergedPush? = nil
     ) {
         let now = shard.nowNanos
         job.devices[index].enqueue(
             DevicePush(
-                token: token, id: job.pushIDPrefix.id(tokenHex: token.record.hex), badge: badge,
+                token: token, id: (prefix ?? job.pushIDPrefix).id(tokenHex: token.record.hex), badge: badge,
                 mayHaveReport: mayHaveReport, startedNanos: now,
                 checkedNanos: now &- claimedNanos < Self.answerNanos ? now : 0, merged: merged))
         let target = PushTarget.recipient(job.deviceRef(index))
@@ -223,7 +224,7 @@ final class Sender {
     /// not fit the processor's first cache.
     func make(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), device.device < job.devices.count,
-            job.devices[device.device].phase == .due, let token = job.devices[device.device].push?.token
+            job.devices[device.device].phase == .due, let due = job.devices[device.device].push, let token = due.token
         else { return shard.late() }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
@@ -231,14 +232,14 @@ final class Sender {
         // Only so many go to a client that is held up.
         if client?.heldUpNanos != nil { sendMade() }
         if let cause = causeToPark(job, index, client) { return drop(device, cause) }
-        if shard.nowNanos &- (job.devices[index].push?.checkedNanos ?? 0) > Self.checkAfterNanos,
-            !TestBreak.isOn(.noRecheck)
-        {
+        if shard.nowNanos &- due.checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
         }
         guard let client else { return drop(device, .check(.stop(.noToken))) }
         shard.enter(.render)
-        guard let push = push(for: job, index, token) else { return drop(device, .check(.stop(.payloadTooLarge))) }
+        guard let push = push(for: job, index, due, token) else {
+            return drop(device, .check(.stop(.payloadTooLarge)))
+        }
         made.append(MadePush(device: device, client: client, push: push))
     }
 
@@ -287,20 +288,20 @@ final class Sender {
     }
 
     /// - Returns: nil if too large, or with invalid headers.
-    func push(for job: RecipientJob, _ index: Int, _ token: BoundToken) -> Push? {
-        let merged = job.devices[index].push?.merged
+    ///
+    /// - Parameter due: of the device. Read once: each look into the array copies the device.
+    func push(for job: RecipientJob, _ index: Int, _ due: DevicePush, _ token: BoundToken) -> Push? {
         let event = job.event
         job.needContent(shard.reader)
         guard let content = event.content, let device = DeviceToken(token.record.hex),
-            let id = job.devices[index].push?.id,
             let headers = content.headers(
-                topic: token.record.topic, isOriginalUnknown: job.flags.contains(.originalUnknown), merged),
+                topic: token.record.topic, isOriginalUnknown: job.flags.contains(.originalUnknown), due.merged),
             let payload = content.payload(
-                for: job, token: token, badge: job.devices[index].push?.badge, id: id,
-                mergedCount: merged?.count ?? event.digest?.count ?? 0)
+                for: job, token: token, badge: due.badge, id: due.id,
+                mergedCount: due.merged?.count ?? event.digest?.count ?? 0)
         else { return nil }
         return Push(
-            tag: job.tag(.push, index), token: device, headers: headers, id: id,
+            tag: job.tag(.push, index), token: device, headers: headers, id: due.id,
             payload: payload, expiresAtMs: event.expiresAtMs, lane: event.lane,
             isSuspect: event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: shard.nowMs))
     }
