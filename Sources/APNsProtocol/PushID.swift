@@ -17,6 +17,9 @@ public struct PushID: Sendable, Hashable {
         self.low = low
     }
 
+    /// Its bits are random, or a digest: a dictionary needs no other hash.
+    public func _rawHashValue(seed: Int) -> Int { Int(truncatingIfNeeded: low ^ high) ^ seed }
+
     /// A new random UUID (RFC 9562, version 4).
     public static func random() -> PushID {
         PushID(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import PushCore
 
 /// One push in flight per device (contract section 5, step 16): two streams that finish in the wrong order would show
@@ -18,7 +19,7 @@ struct DeviceQueues<Item> {
     private let occupancy: DeviceOccupancy?
     /// This shard's number.
     private let shard: Int
-    private var queues: [UInt64: Queue] = [:]
+    private var queues: [HashKey: Queue] = [:]
     /// Devices with a next push that waits for a cell, by cell, in order of arrival.
     private var blocked: [DeviceOccupancy.Cell: [UInt64]] = [:]
     /// Awaited cells that were left, for which devices wait here.
@@ -44,11 +45,11 @@ struct DeviceQueues<Item> {
 
     /// A push of the device is in flight, here or in another shard, or waits here.
     func isBusy(_ key: Key) -> Bool {
-        return queues[key] != nil || (occupancy.map { $0.isTaken($0.cell(of: key)) } ?? false)
+        return queues[HashKey(key)] != nil || (occupancy.map { $0.isTaken($0.cell(of: key)) } ?? false)
     }
 
     /// A push of the device is in flight or waits here.
-    func isBusyHere(_ key: Key) -> Bool { queues[key] != nil }
+    func isBusyHere(_ key: Key) -> Bool { queues[HashKey(key)] != nil }
 
     /// Whether the device may show a number that was read after this time: another shard has pushed it since, or a push
     /// before this one was checked since. For the push in turn.
@@ -58,24 +59,33 @@ struct DeviceQueues<Item> {
     func mayShowNumber(_ key: Key, readSince nanos: UInt64) -> Bool {
         if let occupancy, occupancy.wasLeft(occupancy.cell(of: key), byOtherThan: shard, since: nanos) { return true }
         // Usually nothing was checked recently, and the device is not looked up.
-        return lastCheckNanos > nanos && (queues[key]?.checkedNanos ?? 0) > nanos
+        return lastCheckNanos > nanos && (queues[HashKey(key)]?.checkedNanos ?? 0) > nanos
     }
 
     /// The push in flight, or about to be, carries a number that was read again at this time.
     mutating func didCheck(_ key: Key, atNanos nanos: UInt64) {
         lastCheckNanos = nanos
-        queues[key]?.checkedNanos = nanos
+        queues[HashKey(key)]?.checkedNanos = nanos
     }
 
     /// A push waits here for the device.
     func hasWaiting(_ key: Key) -> Bool {
-        waitingCount > 0 && !(queues[key]?.isEmpty ?? true)
+        waitingCount > 0 && !(queues[HashKey(key)]?.isEmpty ?? true)
     }
 
     /// The next push, and the device that it now occupies.
     struct Turn {
         var item: Item
         fileprivate var device: UInt64
+    }
+
+    /// The key of a device. It is a hash already: another one would take longer than the rest of a look-up.
+    private struct HashKey: Hashable {
+        let bits: UInt64
+
+        init(_ bits: UInt64) { self.bits = bits }
+
+        func _rawHashValue(seed: Int) -> Int { Int(truncatingIfNeeded: bits) ^ seed }
     }
 
     /// FIFO. Entries that were given out are dropped in blocks, so that a long queue needs no shifting.
@@ -110,12 +120,12 @@ struct DeviceQueues<Item> {
     ///   flight.
     mutating func enter(_ key: Key, _ item: @autoclosure () -> Item) -> Bool {
         // Usually it is free, so it is taken with one lookup, and restored if it is not.
-        guard var waiting = queues.updateValue(Queue(), forKey: key) else {
+        guard var waiting = queues.updateValue(Queue(), forKey: HashKey(key)) else {
             guard let occupancy, !occupancy.take(occupancy.cell(of: key)) else { return true }
             return wait(for: occupancy.cell(of: key), key, item())
         }
         waiting.append(item())
-        queues[key] = waiting
+        queues[HashKey(key)] = waiting
         waitingCount += 1
         return false
     }
@@ -124,7 +134,7 @@ struct DeviceQueues<Item> {
         var waiting = Queue()
         waiting.append(item)
         waiting.isBlocked = true
-        queues[key] = waiting
+        queues[HashKey(key)] = waiting
         waitingCount += 1
         blocked[cell, default: []].append(key)
         return false
@@ -155,7 +165,7 @@ struct DeviceQueues<Item> {
     /// The next push with a free device; nil ends the serving.
     mutating func nextTurn() -> Turn? {
         while let device = freed.popLast() {
-            guard let index = queues.index(forKey: device), !queues.values[index].isBlocked else { continue }
+            guard let index = queues.index(forKey: HashKey(device)), !queues.values[index].isBlocked else { continue }
             if queues.values[index].isEmpty {
                 queues.remove(at: index)
                 leaveCell(of: device)
@@ -176,7 +186,7 @@ struct DeviceQueues<Item> {
         return nil
     }
 
-    private mutating func turn(of device: UInt64, at index: Dictionary<UInt64, Queue>.Index) -> Turn? {
+    private mutating func turn(of device: UInt64, at index: Dictionary<HashKey, Queue>.Index) -> Turn? {
         guard let item = queues.values[index].popFirst() else { return nil }
         waitingCount -= 1
         return Turn(item: item, device: device)
@@ -196,7 +206,7 @@ struct DeviceQueues<Item> {
         while let occupancy, let device = blocked[cell]?.first, occupancy.take(cell) {
             blocked[cell]?.removeFirst()
             if blocked[cell]?.isEmpty ?? true { blocked[cell] = nil }
-            if let index = queues.index(forKey: device) {
+            if let index = queues.index(forKey: HashKey(device)) {
                 queues.values[index].isBlocked = false
                 if let turn = turn(of: device, at: index) { return turn }
             }
@@ -227,7 +237,7 @@ struct DeviceQueues<Item> {
 
     /// The shard ends: its cells are left to the others, and nothing waits any more.
     mutating func close() {
-        for (device, queue) in queues where !queue.isBlocked { leaveCell(of: device) }
+        for (device, queue) in queues where !queue.isBlocked { leaveCell(of: device.bits) }
         notifyVacated()
         queues = [:]
         blocked = [:]
@@ -250,7 +260,7 @@ enum DeviceKey {
     }
 
     private static func add(_ part: String, to hasher: inout Hasher) {
-        part.utf8.span.withUnsafeBytes { bytes in
+        part.withUTF8Bytes { bytes in
             hasher.combine(bytes.count)
             hasher.combine(bytes: bytes)
         }
