@@ -37,8 +37,8 @@ struct APSObject {
     ]
 
     init(
-        _ message: borrowing Message, _ lifted: LiftedKeys, text: AlertText, variant: PayloadVariant,
-        rules: PayloadRules
+        _ message: borrowing Message, _ lifted: LiftedKeys, text: AlertText, variant: borrowing PayloadVariant,
+        rules: borrowing PayloadRules
     ) {
         let isReplaced = variant.isHidden || variant.mergedCount > 1
         var given: [JSONValue.Member] = []

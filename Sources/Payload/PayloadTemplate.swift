@@ -23,6 +23,8 @@ public struct PayloadTemplate: Sendable {
     /// Apple: 4096 bytes, 5120 for VoIP.
     public static func limit(voip: Bool) -> Int { voip ? 5120 : 4096 }
 
+    /// Enough for most.
+    private static let usualBytes = 640
     /// `,"badge":` with the longest number.
     private static let badgeBytesMax = 28
     /// A uid has at most 128 bytes, and each may need a six-byte escape.
@@ -35,39 +37,16 @@ public struct PayloadTemplate: Sendable {
         _ message: borrowing Message, variant: PayloadVariant, rules: PayloadRules, templates: Templates
     ) {
         let limit = Self.limit(voip: message.push.voip)
-        var writer = JSONWriter(reservingCapacity: 640)
-        writer.beginObject()
-        writer.key("aps")
-        writer.beginObject()
-        var written: APSObject.Body?
-        if message.push.silent {
-            // Apple: a background push has `content-available` and shows nothing.
-            writer.member("content-available", 1)
-        } else {
-            let lifted = LiftedKeys(message, rules.profile)
-            written = APSObject(
-                message, lifted,
-                text: AlertText(
-                    message, variant: variant, title: lifted.title, prefix: rules.prefix, templates: templates),
-                variant: variant, rules: rules
-            ).write(to: &writer)
-        }
-        let hasBadge = rules.badge == .server && !message.push.silent
-        let apsEnd = writer.count
-        writer.endObject()
-        writer.key("pid")
-        let pidPlace = writer.placedString("").lowerBound
-        let receiverPlace = ProfileKeys(message, variant, rules).write(message, to: &writer)
-        if rules.communication { CommunicationKeys.write(message, variant, to: &writer) }
-        writer.endObject()
-
+        var writer = JSONWriter(reservingCapacity: Self.usualBytes)
+        let places = Self.write(message, variant, rules, templates, to: &writer)
         let least = writer.count + PushID.textCount
-        let most =
-            least + (hasBadge ? Self.badgeBytesMax : 0) + (receiverPlace == nil ? 0 : Self.receiverBytesMax)
-        var body = written?.range ?? 0..<0
+        var most = least
+        if places.badge != nil { most += Self.badgeBytesMax }
+        if places.receiver != nil { most += Self.receiverBytesMax }
+        var body = places.body?.range ?? 0..<0
         var cut: BodyCut?
         var shift = 0
-        if most > limit, let written { cut = BodyCut(written.name + written.text, limit: limit) }
+        if most > limit, let body = places.body { cut = BodyCut(body.name + body.text, limit: limit) }
         if least > limit {
             // Too large for every device: removes the part of the body that no device can get.
             guard let kept = cut?.length(in: body.count - (least - limit)) else { return nil }
@@ -75,13 +54,80 @@ public struct PayloadTemplate: Sendable {
             shift = body.count - kept - TextCut.ellipsisBytes
             body = body.lowerBound..<body.upperBound - shift
         }
-        badgeAt = hasBadge ? apsEnd - shift : nil
-        pidAt = pidPlace - shift
-        receiverAt = receiverPlace.map { $0 - shift }
+        badgeAt = places.badge.map { $0 - shift }
+        pidAt = places.pid - shift
+        receiverAt = places.receiver.map { $0 - shift }
         bytes = writer.bytes
         self.limit = limit
         self.body = body
         self.cut = cut
+    }
+
+    /// The payload of a message to one device only, written at once; nil if it exceeds the limit even with its body cut.
+    ///
+    /// - Parameters:
+    /// - badge: already capped (`BadgeRule`); nil leaves the icon unchanged.
+    /// - receiver: the recipient's uid, used by profile `rc`.
+    public static func payload(
+        _ message: borrowing Message, variant: PayloadVariant, rules: PayloadRules, templates: Templates,
+        badge: Int64?, pid: PushID, receiver: String
+    ) -> [UInt8]? {
+        var writer = JSONWriter(reservingCapacity: usualBytes)
+        _ = write(
+            message, variant, rules, templates, for: Device(badge: badge, pid: pid, receiver: receiver), to: &writer)
+        if writer.count <= limit(voip: message.push.voip) { return writer.bytes }
+        return PayloadTemplate(message, variant: variant, rules: rules, templates: templates)?
+            .render(badge: badge, pid: pid, receiver: receiver)
+    }
+
+    /// What differs between the devices of one variant.
+    private struct Device {
+        let badge: Int64?
+        let pid: PushID
+        let receiver: String
+    }
+
+    /// Where it goes in the bytes, and where the body is.
+    private struct Places {
+        /// Nil: the server has no number for this push.
+        let badge: Int?
+        let pid: Int
+        let receiver: Int?
+        let body: APSObject.Body?
+    }
+
+    /// - Parameter device: nil: its places are left empty.
+    private static func write(
+        _ message: borrowing Message, _ variant: borrowing PayloadVariant, _ rules: borrowing PayloadRules,
+        _ templates: Templates, for device: Device? = nil, to writer: inout JSONWriter
+    ) -> Places {
+        writer.beginObject()
+        writer.key("aps")
+        writer.beginObject()
+        var body: APSObject.Body?
+        if message.push.silent {
+            // Apple: a background push has `content-available` and shows nothing.
+            writer.member("content-available", 1)
+        } else {
+            let lifted = LiftedKeys(message, rules.profile)
+            body = APSObject(
+                message, lifted,
+                text: AlertText(
+                    message, variant: variant, title: lifted.title, prefix: rules.prefix, templates: templates),
+                variant: variant, rules: rules
+            ).write(to: &writer)
+        }
+        let badgePlace = rules.badge == .server && !message.push.silent ? writer.count : nil
+        if badgePlace != nil, let badge = device?.badge { writer.member("badge", max(0, badge)) }
+        writer.endObject()
+        writer.key("pid")
+        let pidPlace = writer.count + 1
+        writer.string(plain: device == nil ? 0 : PushID.textCount) { device?.pid.write(to: $0) }
+        let receiverPlace = ProfileKeys(message, variant, rules)
+            .write(message, receiver: device?.receiver ?? "", to: &writer)
+        if rules.communication { CommunicationKeys.write(message, variant, to: &writer) }
+        writer.endObject()
+        return Places(badge: badgePlace, pid: pidPlace, receiver: receiverPlace, body: body)
     }
 
     /// The payload for one device; nil if it exceeds the limit even with its body cut.

@@ -17,7 +17,7 @@ struct ProfileKeys {
     private static let imageKey = "image"
     private static let textKey = "payload"
 
-    init(_ message: borrowing Message, _ variant: PayloadVariant, _ rules: PayloadRules) {
+    init(_ message: borrowing Message, _ variant: borrowing PayloadVariant, _ rules: borrowing PayloadRules) {
         profile = rules.profile
         lowersBadge = variant.lowersBadge
         communication = rules.communication
@@ -26,8 +26,8 @@ struct ProfileKeys {
         image = isSeen ? message.push.image : nil
     }
 
-    /// Writes the keys. Returns the place for the receiver's id, where the profile has one.
-    func write(_ message: borrowing Message, to writer: inout JSONWriter) -> Int? {
+    /// Writes the keys. Returns the place of the receiver's id, where the profile has one.
+    func write(_ message: borrowing Message, receiver uid: String, to writer: inout JSONWriter) -> Int? {
         let custom = custom(message)
         var receiver: Int?
         switch profile {
@@ -35,7 +35,7 @@ struct ProfileKeys {
             writer.member(.init(Self.messageKey, .string(message.msgID)))
             writeNIM(message, custom, to: &writer)
         case .rc:
-            receiver = writeRC(message, custom, to: &writer)
+            receiver = writeRC(message, custom, receiver: uid, to: &writer)
         case .wps:
             writeWPS(message, custom, to: &writer)
         case .raw:
@@ -93,7 +93,7 @@ struct ProfileKeys {
 
     /// RongCloud's clients read `appData` as a string: an object's JSON text.
     private func writeRC(
-        _ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter
+        _ message: borrowing Message, _ custom: [JSONValue.Member], receiver uid: String, to writer: inout JSONWriter
     ) -> Int {
         let type = Self.conversationType(message.conversation.type, custom)
         writer.key("rc")
@@ -104,7 +104,7 @@ struct ProfileKeys {
         writer.member("tId", Self.target(custom) ?? Self.target(of: message, type))
         writer.member("id", message.msgID)
         writer.key("rId")
-        let receiver = writer.placedString("").lowerBound
+        let receiver = writer.placedString(uid).lowerBound
         writer.endObject()
         if let text = message.push.payload?.text(in: profile) {
             writer.member("appData", text)

@@ -53,8 +53,13 @@ enum DecisionFuzz {
             rules.communication = modes & 8 != 0
             rules.badge = [.server, .client, .sender, .server][Int(modes >> 5 & 3)]
             let template = PayloadTemplate(message, variant: variant, rules: rules, templates: templates)
-            let payload = template?.render(
-                badge: modes & 16 == 0 ? nil : 7, pid: PushID(high: 1, low: 2), receiver: words[2])
+            let badge: Int64? = modes & 16 == 0 ? nil : 7
+            let pid = PushID(high: 1, low: 2)
+            let payload = template?.render(badge: badge, pid: pid, receiver: words[2])
+            let alone = PayloadTemplate.payload(
+                message, variant: variant, rules: rules, templates: templates, badge: badge, pid: pid,
+                receiver: words[2])
+            if payload != alone { complaints.append("another payload for one device alone") }
             if let payload { complaints += check(payload, limit: PayloadTemplate.limit(voip: message.push.voip)) }
             let shown = ShownText(message, variant: variant, rules: rules, templates: templates)
             if shown.title?.utf8.count ?? 0 > 464 || shown.body?.utf8.count ?? 0 > 2064 {

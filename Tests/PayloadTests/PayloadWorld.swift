@@ -65,6 +65,10 @@ enum PayloadWorld {
         let tree = try JSONTree(parsing: bytes)
         #expect(tree["aps"] != nil)
         #expect(bytes.count <= PayloadTemplate.limit(voip: message.push.voip))
+        let alone = PayloadTemplate.payload(
+            message, variant: variant, rules: PayloadRules(profile: profile), templates: templates,
+            badge: badge, pid: pid, receiver: "ben")
+        #expect(alone == bytes, "written for one device alone, it is the same")
         return bytes
     }
 

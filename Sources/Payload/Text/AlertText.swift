@@ -12,45 +12,48 @@ struct AlertText {
     var body: String
     /// The body is `push.force.content`, which also replaces the body of `aps.alert`.
     var isForcedText = false
+}
 
+extension AlertText {
+    /// Calls the memberwise initialiser, which moves its arguments: assigning the parts would end with a copy of them all.
+    ///
     /// - Parameter given: the title that the sender gave, as `push.title` or in the payload (`LiftedKeys`).
     init(
-        _ message: borrowing Message, variant: PayloadVariant, title given: String?, prefix: PrefixFormat,
+        _ message: borrowing Message, variant: borrowing PayloadVariant, title given: String?, prefix: PrefixFormat,
         templates: Templates
     ) {
         let language = variant.language
         if variant.isHidden {
             // Title, subtitle, name, content and the sender's `aps.alert` are all replaced.
-            body = templates.hidden(
-                contentKey: variant.contentKey, language: language, mergedCount: variant.mergedCount)
+            self.init(
+                body: templates.hidden(
+                    contentKey: variant.contentKey, language: language, mergedCount: variant.mergedCount))
             return
         }
         let template = message.push.template.flatMap { templates.filled($0, language: language) }
-        title = template?.title.flatMap(Self.shown) ?? given.flatMap(Self.shown)
+        var title = template?.title.flatMap(Self.shown) ?? given.flatMap(Self.shown)
         let nick = message.from.nick.map(PlainText.name).flatMap { $0.isEmpty ? nil : $0 }
         if variant.mergedCount > 1 {
             // The number is that of all messages. A name may be the title only where all have the same sender.
             if title == nil, message.conversation.type == .p2p, message.push.prefix { title = nick }
-            body = templates.merged(variant.mergedCount, language: language)
+            self.init(title: title, body: templates.merged(variant.mergedCount, language: language))
             return
         }
-        subtitle = message.push.subtitle.flatMap(Self.shown)
-        if variant.isForced, let forced = message.push.force.content.flatMap({ Self.shown($0) }) {
-            body = forced
-            isForcedText = true
-        } else if let content = template?.content.flatMap(Self.shown) ?? message.push.content.flatMap(Self.shown) {
-            body = content
-        } else if message.kind == .revoke {
+        let subtitle = message.push.subtitle.flatMap(Self.shown)
+        let forced = variant.isForced ? message.push.force.content.flatMap(Self.shown) : nil
+        let content = forced ?? template?.content.flatMap(Self.shown) ?? message.push.content.flatMap(Self.shown)
+        if content == nil, message.kind == .revoke {
             // It names the sender itself.
-            body = templates.revoke(nick: nick, language: language)
+            self.init(title: title, subtitle: subtitle, body: templates.revoke(nick: nick, language: language))
             return
-        } else {
-            body =
-                message.typeName.flatMap { templates.text(ofType: $0, language: language) }
-                ?? templates.generic(language: language)
         }
-        // The body is cut before the prefix is added.
-        if message.push.prefix { name = prefix.text(nick: nick) }
+        self.init(
+            title: title, subtitle: subtitle,
+            // The body is cut before the prefix is added.
+            name: message.push.prefix ? prefix.text(nick: nick) : "",
+            body: content ?? message.typeName.flatMap { templates.text(ofType: $0, language: language) }
+                ?? templates.generic(language: language),
+            isForcedText: forced != nil)
     }
 
     private static func shown(_ text: String) -> String? {

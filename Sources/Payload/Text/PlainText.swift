@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import PushCore
 
 /// Removes invisible harmful characters from shown text: controls, and in names also direction marks.
@@ -46,7 +47,7 @@ enum PlainText {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let mark: UInt64 = formatting ? 0xe2 : 0xc2
         let arabic: UInt64 = formatting ? 0xd8 : 0xc2
-        return text.utf8.span.withUnsafeBytes { bytes in
+        return text.withUTF8Bytes { bytes in
             var at = 0
             // Eight bytes at a time: sets the top bit of each matching byte.
             while at &+ 8 <= bytes.count {

@@ -121,15 +121,14 @@ final class EventContent {
             variant.isDigest = job.event.digest != nil
             variant.lowersBadge = job.flags.contains(.loweredBadge)
             variant.addsToBadge = rules.policy.badge == .client && job.flags.contains(.addsToBadge)
-            let template: PayloadTemplate?
-            if isShared {
-                if payloads == nil { payloads = EventPayloads(message, rules: rules.payload) }
-                template = payloads?.template(variant, of: message, templates: rules.templates)
-            } else {
-                template = PayloadTemplate(
-                    message, variant: variant, rules: rules.payload.of(message), templates: rules.templates)
+            if !isShared {
+                return PayloadTemplate.payload(
+                    message, variant: variant, rules: rules.payload.of(message), templates: rules.templates,
+                    badge: badge, pid: id, receiver: job.uid)
             }
-            return template?.render(badge: badge, pid: id, receiver: job.uid)
+            if payloads == nil { payloads = EventPayloads(message, rules: rules.payload) }
+            return payloads?.template(variant, of: message, templates: rules.templates)?
+                .render(badge: badge, pid: id, receiver: job.uid)
         }
     }
 }
