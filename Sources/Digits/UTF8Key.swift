@@ -16,7 +16,7 @@ public struct UTF8Key: Hashable, Sendable {
     public static func == (one: UTF8Key, other: UTF8Key) -> Bool { one.text.isSame(as: other.text) }
 
     public func hash(into hasher: inout Hasher) {
-        text.utf8.span.withUnsafeBytes { hasher.combine(bytes: $0) }
+        text.withUTF8Bytes { hasher.combine(bytes: $0) }
         // As String does, so that two texts in a row differ from the same bytes split elsewhere.
         hasher.combine(0xFF as UInt8)
     }
@@ -33,8 +33,8 @@ extension String {
     /// For two texts of one length.
     @usableFromInline
     func hasBytes(of other: String) -> Bool {
-        utf8.span.withUnsafeBytes { one in
-            other.utf8.span.withUnsafeBytes { other in
+        withUTF8Bytes { one in
+            other.withUTF8Bytes { other in
                 guard let one = one.baseAddress, let start = other.baseAddress else { return true }
                 return memcmp(one, start, other.count) == 0
             }

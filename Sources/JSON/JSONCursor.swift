@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+internal import Digits
+
 /// One value of the document that a ``JSONParser`` is reading: two words, cheap to copy, valid only inside `parse`.
 ///
 /// Reading a value as another kind gives nil, never a conversion: `1.0` is not an integer.
@@ -79,15 +81,23 @@ public struct JSONCursor {
         return UnsafeBufferPointer(start: (start + 4).assumingMemoryBound(to: UInt8.self), count: count)
     }
 
-    @inlinable public var string: String? {
-        guard let utf8 else { return nil }
-        return String(decoding: utf8, as: UTF8.self)
+    @inlinable public var string: String? { utf8.map(Self.text) }
+
+    /// A text of bytes of the document, which the parser has checked to be UTF-8.
+    @inlinable public static func text(_ utf8: UnsafeBufferPointer<UInt8>) -> String {
+        String(copying: UTF8Span(unchecked: utf8.span))
     }
 
     /// Returns whether this is the string `text`.
     @inlinable public func isString(_ text: StaticString) -> Bool {
         guard let utf8, utf8.count == text.utf8CodeUnitCount else { return false }
         return text.withUTF8Buffer { $0.elementsEqual(utf8) }
+    }
+
+    /// Returns whether this is the string `text`.
+    public func isString(_ text: String) -> Bool {
+        guard let utf8 else { return false }
+        return text.withUTF8Bytes { $0.elementsEqual(utf8) }
     }
 
     /// The position of the value in the parsed bytes, from 0.

@@ -7,11 +7,13 @@ internal import Digits
 /// threads. The bytes are in the writer's own memory: an array would check for sharing at each of a push's several
 /// hundred appends.
 public struct JSONWriter: ~Copyable {
-    private var base: UnsafeMutableRawPointer
-    private var capacity: Int
+    @usableFromInline var base: UnsafeMutableRawPointer
+    @usableFromInline var capacity: Int
+    @usableFromInline var filled = 0
+    @usableFromInline var needsComma = false
+
     /// Bytes written so far.
-    public private(set) var count = 0
-    private var needsComma = false
+    public var count: Int { filled }
 
     public init(reservingCapacity capacity: Int = 0) {
         self.capacity = max(64, capacity)
@@ -43,12 +45,12 @@ public struct JSONWriter: ~Copyable {
         let start = base + range.lowerBound
         (start + other.count).copyMemory(from: base + range.upperBound, byteCount: tail)
         other.withUnsafeBytes { if let from = $0.baseAddress { start.copyMemory(from: from, byteCount: $0.count) } }
-        count = range.lowerBound &+ other.count &+ tail
+        filled = range.lowerBound &+ other.count &+ tail
     }
 
     /// Starts a new document in the same memory.
     public mutating func clear() {
-        count = 0
+        filled = 0
         needsComma = false
     }
 
@@ -57,15 +59,16 @@ public struct JSONWriter: ~Copyable {
     public mutating func beginArray() { open(UInt8(ascii: "[")) }
     public mutating func endArray() { close(UInt8(ascii: "]")) }
 
-    /// A key that needs no escape.
+    /// A key that needs no escape. Inlined, so that its bytes are constants.
+    @inlinable @inline(__always)
     public mutating func key(_ name: StaticString) {
         makeRoom(name.utf8CodeUnitCount &+ 4)
         comma()
         put(UInt8(ascii: "\""))
         put(UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
         // `":`, lowest byte first.
-        base.storeBytes(of: (0x3A22 as UInt16).littleEndian, toByteOffset: count, as: UInt16.self)
-        count &+= 2
+        base.storeBytes(of: (0x3A22 as UInt16).littleEndian, toByteOffset: filled, as: UInt16.self)
+        filled &+= 2
         needsComma = false
     }
 
@@ -77,23 +80,23 @@ public struct JSONWriter: ~Copyable {
     }
 
     public mutating func string(_ text: String) {
-        text.utf8.span.withUnsafeBufferPointer { string($0) }
+        text.withUTF8Bytes { string($0) }
     }
 
     /// A string made of two parts.
     public mutating func string(_ first: String, _ second: String) {
-        first.utf8.span.withUnsafeBufferPointer { string($0) }
+        first.withUTF8Bytes { string($0) }
         // Removes the closing quote.
-        count &-= 1
-        second.utf8.span.withUnsafeBufferPointer { text(UnsafeRawBufferPointer($0)) }
+        filled &-= 1
+        second.withUTF8Bytes { text($0) }
     }
 
     /// A string of UTF-8 bytes. Invalid UTF-8 would be written unchanged.
-    public mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {
+    public mutating func string(_ utf8: UnsafeRawBufferPointer) {
         makeRoom(2)
         comma()
         put(UInt8(ascii: "\""))
-        text(UnsafeRawBufferPointer(utf8))
+        text(utf8)
     }
 
     /// A string of `length` characters without escapes, which `write` puts in their place.
@@ -102,7 +105,7 @@ public struct JSONWriter: ~Copyable {
         comma()
         put(UInt8(ascii: "\""))
         write(base + count)
-        count &+= length
+        filled &+= length
         put(UInt8(ascii: "\""))
         needsComma = true
     }
@@ -114,7 +117,7 @@ public struct JSONWriter: ~Copyable {
         let start = count
         put(text)
         if let first = firstEscaped(from: start) {
-            count = first
+            filled = first
             escape(UnsafeRawBufferPointer(rebasing: text[(first &- start)...]))
         }
         put(UInt8(ascii: "\""))
@@ -125,7 +128,7 @@ public struct JSONWriter: ~Copyable {
         makeRoom(22)
         comma()
         if value < 0 { put(UInt8(ascii: "-")) }
-        count &+= Decimal.write(value.magnitude, to: base + count)
+        filled &+= Decimal.write(value.magnitude, to: base + count)
         needsComma = true
     }
 
@@ -150,11 +153,12 @@ public struct JSONWriter: ~Copyable {
 
     /// The text of a number, as its sender wrote it.
     public mutating func number(_ text: String) {
-        text.utf8.span.withUnsafeBufferPointer { raw(UnsafeRawBufferPointer($0)) }
+        text.withUTF8Bytes { raw($0) }
     }
 
     // Whole members, for keys that need no escape.
 
+    @inlinable @inline(__always)
     public mutating func member(_ name: StaticString, _ value: String) {
         key(name)
         string(value)
@@ -166,6 +170,7 @@ public struct JSONWriter: ~Copyable {
         member(name, value)
     }
 
+    @inlinable @inline(__always)
     public mutating func member(_ name: StaticString, _ value: Int64) {
         key(name)
         int(value)
@@ -255,28 +260,33 @@ public struct JSONWriter: ~Copyable {
         put(byte)
     }
 
-    private mutating func comma() {
+    @inlinable @inline(__always)
+    mutating func comma() {
         if needsComma { put(UInt8(ascii: ",")) }
     }
 
     /// The caller has made room.
-    private mutating func put(_ byte: UInt8) {
-        base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
-        count &+= 1
+    @inlinable @inline(__always)
+    mutating func put(_ byte: UInt8) {
+        base.storeBytes(of: byte, toByteOffset: filled, as: UInt8.self)
+        filled &+= 1
     }
 
     /// The caller has made room.
-    private mutating func put(_ bytes: UnsafeRawBufferPointer) {
+    @inlinable @inline(__always)
+    mutating func put(_ bytes: UnsafeRawBufferPointer) {
         guard let start = bytes.baseAddress else { return }
-        (base + count).copyMemory(from: start, byteCount: bytes.count)
-        count &+= bytes.count
+        (base + filled).copyMemory(from: start, byteCount: bytes.count)
+        filled &+= bytes.count
     }
 
-    private mutating func makeRoom(_ more: Int) {
-        if more > capacity &- count { grow(more) }
+    @inlinable @inline(__always)
+    mutating func makeRoom(_ more: Int) {
+        if more > capacity &- filled { grow(more) }
     }
 
-    private mutating func grow(_ more: Int) {
+    @usableFromInline
+    mutating func grow(_ more: Int) {
         let wanted = max(capacity &* 2, count &+ more)
         let other = UnsafeMutableRawPointer.allocate(byteCount: wanted, alignment: 1)
         other.copyMemory(from: base, byteCount: count)

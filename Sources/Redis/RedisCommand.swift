@@ -36,7 +36,7 @@ public struct RedisCommand: ~Copyable {
 
     /// Adds a whole argument.
     public mutating func arg(_ text: String) {
-        text.utf8.span.withUnsafeBufferPointer { arg(UnsafeRawBufferPointer($0)) }
+        text.withUTF8Bytes { arg($0) }
     }
 
     /// Adds a whole argument.
@@ -70,7 +70,7 @@ public struct RedisCommand: ~Copyable {
 
     /// Adds to an argument that `end()` will complete. A key is built without a String.
     public mutating func part(_ text: String) {
-        text.utf8.span.withUnsafeBufferPointer { part(UnsafeRawBufferPointer($0)) }
+        text.withUTF8Bytes { part($0) }
     }
 
     /// Adds a constant word to an argument that `end()` will complete.
@@ -108,8 +108,8 @@ public struct RedisCommand: ~Copyable {
     /// Adds `{first:second}` to an argument that `end()` will complete: the hash tag that determines a key's slot
     /// (Redis Cluster).
     public mutating func part(hashTag first: String, _ second: String) {
-        first.utf8.span.withUnsafeBytes { first in
-            second.utf8.span.withUnsafeBytes { second in
+        first.withUTF8Bytes { first in
+            second.withUTF8Bytes { second in
                 let length = first.count &+ second.count &+ 3
                 if filled &+ length > limit { openArgument(length) }
                 var place = base + filled

@@ -109,7 +109,14 @@ final class RequestBlock {
             let seconds = UInt64(seconds)
             list.write(expiration, count: Decimal.count(seconds)) { Decimal.write(seconds, to: $0) }
         }
-        if let collapseID, let value = headers.collapseID { isFit = list.set(collapseID, value) && isFit }
+        if let collapseID, let value = headers.collapseID {
+            // `PushHeaders` has checked it.
+            list.write(collapseID, count: value.count) { target in
+                value.withUnsafeBytes { bytes in
+                    if let start = bytes.baseAddress { target.copyMemory(from: start, byteCount: bytes.count) }
+                }
+            }
+        }
         writtenHeaders = headers
         return isFit
     }

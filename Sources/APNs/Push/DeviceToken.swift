@@ -18,22 +18,17 @@ public struct DeviceToken: Sendable, Hashable {
 
     /// Writes the digits. The target must have room.
     func write(to target: UnsafeMutableRawPointer) {
-        let isDone: Void? = hex.utf8.withContiguousStorageIfAvailable { digits in
-            guard let start = digits.baseAddress else { return }
-            target.copyMemory(from: start, byteCount: digits.count)
-        }
-        if isDone == nil {
-            for (at, digit) in hex.utf8.enumerated() { (target + at).storeBytes(of: digit, as: UInt8.self) }
+        hex.withUTF8Bytes { digits in
+            if let start = digits.baseAddress { target.copyMemory(from: start, byteCount: digits.count) }
         }
     }
 
     /// Sixty-four nearly unique bits. Tokens are random, so mixing three of their words is enough, and cheap for every
     /// push of a client that has seen a dead token.
     var fingerprint: UInt64 {
-        hex.utf8.withContiguousStorageIfAvailable { digits in
-            let raw = UnsafeRawBufferPointer(digits)
+        hex.withUTF8Bytes { raw in
             guard raw.count >= 24 else {
-                return digits.reduce(0) { ($0 ^ UInt64($1)) &* 0x9E37_79B9_7F4A_7C15 }
+                return raw.reduce(0) { ($0 ^ UInt64($1)) &* 0x9E37_79B9_7F4A_7C15 }
             }
             func mix(_ value: UInt64, _ place: Int) -> UInt64 {
                 let word = raw.loadUnaligned(fromByteOffset: place, as: UInt64.self)
@@ -41,7 +36,7 @@ public struct DeviceToken: Sendable, Hashable {
                 return product ^ product >> 29
             }
             return mix(mix(mix(0, raw.count / 2 - 4), raw.count - 16), raw.count - 8)
-        } ?? UInt64(bitPattern: Int64(hex.hashValue))
+        }
     }
 
     /// Whether the text is a token as this type keeps it: in lower case.
@@ -65,9 +60,7 @@ public struct DeviceToken: Sendable, Hashable {
     private enum Digits { case lower, mixed, other }
 
     private static func digits(of hex: String) -> Digits {
-        var hex = hex
-        return hex.withUTF8 { bytes in
-            let raw = UnsafeRawBufferPointer(bytes)
+        hex.withUTF8Bytes { raw in
             var at = 0
             while at + 8 <= raw.count, areLower(raw.loadUnaligned(fromByteOffset: at, as: UInt64.self)) { at += 8 }
             var digits = Digits.lower

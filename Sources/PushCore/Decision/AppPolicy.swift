@@ -79,7 +79,7 @@ public struct AppPolicy: Sendable {
     /// - Returns: whether a text is a valid bundle id, and so a valid header: letters, digits, dots, hyphens,
     ///   underscores.
     public static func isTopic(_ text: String) -> Bool {
-        text.utf8.span.withUnsafeBufferPointer { bytes in
+        text.withUTF8Bytes { bytes in
             !bytes.isEmpty && bytes.count <= topicBytesMax
                 && bytes.allSatisfy { byte in
                     switch byte {

@@ -41,7 +41,7 @@ public struct SipHash128: Sendable {
 
     /// A text as its UTF-8 length and bytes, so that different lists of texts never feed the same bytes.
     public mutating func update(lengthThen text: String) {
-        text.utf8.span.withUnsafeBytes { utf8 in
+        text.withUTF8Bytes { utf8 in
             update(word: UInt64(utf8.count))
             update(utf8)
         }

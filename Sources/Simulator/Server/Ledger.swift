@@ -128,7 +128,7 @@ final class Ledger {
     /// Text from outside. Invalid UTF-8 is replaced.
     private func text(_ bytes: ArraySlice<UInt8>) {
         if bytes.allSatisfy({ $0 < 0x80 }) {
-            bytes.withUnsafeBufferPointer { writer.string($0) }
+            bytes.withUnsafeBytes { writer.string($0) }
         } else {
             writer.string(String(decoding: bytes, as: UTF8.self))
         }

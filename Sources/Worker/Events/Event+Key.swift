@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import Glibc
 public import PushCore
 
@@ -25,7 +26,7 @@ extension Event {
 
 extension UnsafeRawBufferPointer {
     fileprivate func holds(_ text: String) -> Bool {
-        text.utf8.span.withUnsafeBytes { text in
+        text.withUTF8Bytes { text in
             guard text.count == count, let one = baseAddress, let other = text.baseAddress else { return false }
             return memcmp(one, other, count) == 0
         }

@@ -17,8 +17,8 @@ public final class EventReader {
     private var apps: Set<UTF8Key>
     /// The ids of the apps in their order, for the error of an unknown one.
     private var appNames: [String]
-    /// The app of the last record, because the next one usually has the same, and a comparison is cheaper than a hash.
-    private var lastApp = ""
+    /// The app of the last record: the next one usually has the same, and a comparison is cheaper than a new text and a hash.
+    private var lastApp: String?
     private let parser: JSONParser
     /// One for each of the records that are checked together and then read together (`check`).
     private let checked: [JSONParser]
@@ -168,16 +168,20 @@ public final class EventReader {
             throw record.fault(.unknownVersion, "unknown version, known is 1", .version, try record.required(.version))
         }
         let kind = try record.requiredString(.kind)
-        let app = try record.requiredIdentifier(.app, bytes: Limit.id)
-        if !app.isSame(as: lastApp) {
-            guard apps.contains(UTF8Key(app)) else {
-                throw record.fault(.unknownApp, unknownApp(app), .app, try record.required(.app))
-            }
-            lastApp = app
-        }
+        let app = try app(of: record)
         let id = try record.requiredIdentifier(.eventID, bytes: Limit.id)
         let sentMs = min(try record.requiredTime(.sentMs), latestMs)
         return Event(app: app, id: id, sentMs: sentMs, body: try body(kind, of: record, on: topic, sentMs: sentMs))
+    }
+
+    private func app(of record: FieldScope<RecordKey>) throws(BadRecord) -> String {
+        if let lastApp, try record.required(.app).isString(lastApp) { return lastApp }
+        let app = try record.requiredIdentifier(.app, bytes: Limit.id)
+        guard apps.contains(UTF8Key(app)) else {
+            throw record.fault(.unknownApp, unknownApp(app), .app, try record.required(.app))
+        }
+        lastApp = app
+        return app
     }
 
     private func body(

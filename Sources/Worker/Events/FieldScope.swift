@@ -75,7 +75,7 @@ struct FieldScope<Key: JSONKey> {
         guard utf8.count <= bytes else {
             throw fault(.longIdentifier, "longer than \(bytes) bytes", key, value, item: item)
         }
-        return String(decoding: utf8, as: UTF8.self)
+        return JSONCursor.text(utf8)
     }
 
     /// A string for people, cut to `limit` characters and the bytes that they may take (`TextCut`). A text that shows nothing
@@ -84,7 +84,7 @@ struct FieldScope<Key: JSONKey> {
     func text(_ key: Key, limit: Int) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }
         guard let utf8 = value.utf8 else { throw fault(.wrongType, "must be a string", key, value) }
-        let text = String(decoding: utf8, as: UTF8.self)
+        let text = JSONCursor.text(utf8)
         if BlankText.showsNothing(text) { return nil }
         return utf8.count <= limit ? text : TextCut.characters(text, limit: limit)
     }

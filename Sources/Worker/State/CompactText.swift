@@ -32,7 +32,7 @@ struct CompactText {
 
     /// Skips `count` bytes if they equal this text.
     mutating func skip(_ count: Int64, ifTheyAre text: String) -> Bool {
-        let isThere = text.utf8.span.withUnsafeBytes { text in
+        let isThere = text.withUTF8Bytes { text in
             guard count == text.count, count <= bytes.count - next else { return false }
             guard let start = bytes.baseAddress, let other = text.baseAddress else { return text.isEmpty }
             return memcmp(start + next, other, text.count) == 0

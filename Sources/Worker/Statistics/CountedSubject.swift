@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import PushCore
 
 /// The app, the name (template or `type_name`) and the task that outcomes are counted for. One for all their events.
@@ -30,9 +31,8 @@ final class CountedSubject {
     /// FNV-1a; 0 for an empty text only.
     static func hash(_ text: String) -> UInt32 {
         var hash: UInt32 = 2_166_136_261
-        let utf8 = text.utf8.span
-        if utf8.isEmpty { return 0 }
-        for index in utf8.indices { hash = (hash ^ UInt32(utf8[index])) &* 16_777_619 }
+        if text.isEmpty { return 0 }
+        text.withUTF8Bytes { for byte in $0 { hash = (hash ^ UInt32(byte)) &* 16_777_619 } }
         return hash == 0 ? 1 : hash
     }
 }

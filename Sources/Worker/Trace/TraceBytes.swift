@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import PushCore
 
 /// A `TraceRecord` in about a hundred bytes: written once per (event, user) for each push.
@@ -112,10 +113,11 @@ private struct Piece {
     }
 
     mutating func text(_ text: String) {
-        let utf8 = text.utf8.span
-        number(Int64(utf8.count))
-        utf8.withUnsafeBytes { if let from = $0.baseAddress { end.copyMemory(from: from, byteCount: $0.count) } }
-        end += utf8.count
+        text.withUTF8Bytes { utf8 in
+            number(Int64(utf8.count))
+            if let from = utf8.baseAddress { end.copyMemory(from: from, byteCount: utf8.count) }
+            end += utf8.count
+        }
     }
 
     mutating func fixed(_ value: UInt64) {

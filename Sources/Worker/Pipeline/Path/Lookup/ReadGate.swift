@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
+
 /// Bounds how many reads of one user's hashes are with Redis at once: a key may be so large that each reading of it keeps Redis
 /// and the link busy as long as thousands of others.
 ///
@@ -17,7 +19,7 @@ struct ReadGate {
 
     /// FNV-1a, folded.
     static func bucket(_ uid: String) -> UInt8 {
-        let hash = uid.utf8.span.withUnsafeBytes { bytes in
+        let hash = uid.withUTF8Bytes { bytes in
             bytes.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
         }
         return UInt8(truncatingIfNeeded: hash ^ hash >> 8 ^ hash >> 16 ^ hash >> 24)

@@ -65,6 +65,6 @@ extension JSONWriter {
     /// A word without escapes.
     mutating func member(_ name: StaticString, _ lane: PushLane) {
         key(name)
-        lane.name.withUTF8Buffer { string($0) }
+        lane.name.withUTF8Buffer { string(UnsafeRawBufferPointer($0)) }
     }
 }
