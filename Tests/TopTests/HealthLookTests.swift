@@ -25,7 +25,7 @@ import Testing
     @Test(
         arguments: [
             ("", nil), (attempts(95, 5), nil), (attempts(94, 6), .notAccepted), (attempts(0, 19), nil),
-            (attempts(0, 20), .notAccepted), (attempts(996, 0, ambiguous: 4), nil),
+            (attempts(0, 20), .nothingAccepted), (attempts(996, 0, ambiguous: 4), nil),
             (attempts(994, 0, ambiguous: 6), .unanswered),
             ("carillon_apns_alarms_total{app=\"im\",env=\"production\",reason=\"BadTopic\"} 1", .misconfigured),
             ("carillon_retries_denied_total{app=\"im\",env=\"production\"} 3", .noRetries),

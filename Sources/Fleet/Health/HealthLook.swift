@@ -62,7 +62,7 @@ public struct HealthLook {
         // The note of a present fault has the present figures.
         let now = recent.map { answers(in: $0) } ?? []
         let earlier = answers(in: window).filter { note in
-            !now.contains { $0.subject == note.subject && $0.rule == note.rule }
+            !now.contains { $0.subject == note.subject && $0.rule.figures == note.rule.figures }
         }
         var notes = now + earlier
         for (labels, _) in growth(FleetMetrics.alarms, by: ["app", "env", "reason"]) {
@@ -110,8 +110,8 @@ public struct HealthLook {
             let share = sum.accepted == 0 ? "none" : "only \(FigureText.percent(sum.accepted / sum.all))"
             notes.append(
                 HealthNote(
-                    subject, .notAccepted, "APNs accepted \(share) of \(all) pushes \(window.inTime)\(most)",
-                    alert: waitsForAPNs ? HealthRule.nothingAccepted : nil))
+                    subject, waitsForAPNs ? .nothingAccepted : .notAccepted,
+                    "APNs accepted \(share) of \(all) pushes \(window.inTime)\(most)"))
         }
         if sum.all >= HealthRule.unansweredMin, sum.unknown / sum.all > HealthRule.unansweredMax {
             let unknown = FigureText.number(sum.unknown)

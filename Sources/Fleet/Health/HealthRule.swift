@@ -2,7 +2,7 @@
 /// A condition in which a worker works and needs attention. The one list for `/readyz`, the operator's page and
 /// `carillon top`; docs/operations.md has the same table. All look at the last minutes.
 public enum HealthRule: String, CaseIterable, Sendable {
-    case notAccepted, unanswered, misconfigured, noRetries, certificate
+    case notAccepted, nothingAccepted, unanswered, misconfigured, noRetries, certificate
     case deadLetters, expired, behind, stuck
     case commits, gap
     case slowRedis
@@ -28,6 +28,7 @@ public enum HealthRule: String, CaseIterable, Sendable {
     public var condition: String {
         switch self {
         case .notAccepted: "APNs accepts less than 95 % of at least 20 pushes of an app"
+        case .nothingAccepted: "the same, and APNs accepts none of them or asks to wait"
         case .unanswered: "more than 0.5 % of at least 100 pushes of an app end without an answer"
         case .misconfigured: "APNs rejects pushes for a reason that only the configuration can cause"
         case .noRetries: "more pushes of an app need another try than the budget allows"
@@ -45,13 +46,14 @@ public enum HealthRule: String, CaseIterable, Sendable {
         }
     }
 
-    /// The alert of `notAccepted` where APNs refuses all pushes, or asks to wait.
-    public static let nothingAccepted = "CarillonNothingAccepted"
+    /// The rule over the same figures. Of these two, one note is enough.
+    var figures: HealthRule { self == .nothingAccepted ? .notAccepted : self }
 
     /// The alert of the same cause, which names its runbook.
     public var alert: String {
         switch self {
         case .notAccepted: "CarillonMassInvalidation"
+        case .nothingAccepted: "CarillonNothingAccepted"
         case .unanswered: "CarillonAmbiguousHigh"
         case .misconfigured: "CarillonMisconfigured"
         case .noRetries: "CarillonRetryBudgetEmpty"

@@ -83,7 +83,7 @@ struct StatusPage {
         // Before a bound is reached, the time of waiting for them is not counted.
         let down = snapshot.parts.filter { ($0.name == .kafka || $0.name == .redis) && $0.state == .down }
         var rows = down.map { part -> [Markup] in ["\(part.title)", "–", "it is down: see Health"] }
-        let refused = snapshot.parts.filter { $0.problems.contains { $0.alert == HealthRule.nothingAccepted } }
+        let refused = snapshot.parts.filter { $0.problems.contains { $0.rule == .nothingAccepted } }
         rows += refused.map { ["\($0.title)", "–", "APNs does not accept its pushes: see Health"] }
         rows += view.limits.map { limit -> [Markup] in
             let words = Backpressure.Cause(rawValue: limit.cause)?.words ?? ""

@@ -55,6 +55,8 @@ public struct ProcessPart: Sendable, Equatable {
         public var text: String
         /// The alert with the runbook for it.
         public var alert: String?
+        /// The condition that holds, of those over the last minutes.
+        var rule: HealthRule?
     }
 
     public var name: Name
@@ -78,9 +80,9 @@ public struct ProcessPart: Sendable, Equatable {
         return alerts
     }
 
-    mutating func add(_ state: State, _ reason: String, alert: String? = nil) {
+    mutating func add(_ state: State, _ reason: String, alert: String? = nil, rule: HealthRule? = nil) {
         guard !problems.contains(where: { $0.text == reason }) else { return }
-        problems.append(Problem(state: state, text: reason, alert: alert))
+        problems.append(Problem(state: state, text: reason, alert: alert, rule: rule))
     }
 
     public var title: String {

@@ -46,10 +46,10 @@ public struct ProcessSnapshot: Sendable {
             return part.name == name
         }
         if let index {
-            parts[index].add(.degraded, note.text, alert: note.alert)
+            parts[index].add(.degraded, note.text, alert: note.alert, rule: note.rule)
         } else {
             var part = ProcessPart(name)
-            part.add(.degraded, note.text, alert: note.alert)
+            part.add(.degraded, note.text, alert: note.alert, rule: note.rule)
             parts.append(part)
         }
     }
