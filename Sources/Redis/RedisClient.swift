@@ -27,8 +27,6 @@ public final class RedisClient {
         case closed
     }
 
-    private static let scriptsMax = 64
-
     /// Receives all replies; not retained. It must live as long as the client, or be removed before it is released. Set
     /// it before `start()`.
     ///
@@ -54,7 +52,7 @@ public final class RedisClient {
     public private(set) var reign: Int64?
 
     private let loop: Loop
-    private let log: Log
+    private var log: ConnectionLog
     private let tls: TLSClientContext?
     private let metrics: RedisMetrics
     /// The expected role of the server.
@@ -71,16 +69,8 @@ public final class RedisClient {
     /// Consecutive failed connects, for the next pause.
     private var failures = 0
     private var retryTimer: LoopTimer?
-    private var builder: RedisCommand?
-    private var scripts: [RedisScript] = []
-    private var lines = LogLimiter<Line>()
-
-    /// Log lines that an unstable connection would repeat.
-    private enum Line: Hashable {
-        case ready
-        case away(RedisFault.Code)
-        case mayEvict
-    }
+    var builder: RedisCommand?
+    var scripts = ScriptTable()
 
     /// Creates a client that `start()` connects. Throws if the endpoint requires TLS and its authorities cannot be
     /// read.
@@ -114,7 +104,7 @@ public final class RedisClient {
         self.loop = loop
         self.endpoint = endpoint
         self.limits = limits
-        self.log = log
+        self.log = ConnectionLog(log)
         self.metrics = metrics
         self.role = role
         self.tls = tls
@@ -191,8 +181,8 @@ public final class RedisClient {
         _ build: (inout RedisCommand) -> Void
     ) throws(RedisFault) {
         let connection = try admit()
-        let index = index(of: script)
-        let isLoaded = index < Self.scriptsMax && connection.loadedScripts & (1 << UInt64(index)) != 0
+        let index = scripts.index(of: script)
+        let isLoaded = index < ScriptTable.max && connection.loadedScripts & (1 << UInt64(index)) != 0
         var command = takeBuilder()
         command.arg(isLoaded ? "EVALSHA" : "EVAL")
         command.arg(isLoaded ? script.digest : script.source)
@@ -205,7 +195,7 @@ public final class RedisClient {
             connection.sendScript(
                 command, index: index, keptFrom: keptFrom, operation.index, tag, timeoutNanos: timeout)
         } else {
-            if index < Self.scriptsMax { connection.markLoaded(index) }
+            if index < ScriptTable.max { connection.markLoaded(index) }
             connection.send(command, .command, operation.index, tag, timeoutNanos: timeout)
         }
         builder = consume command
@@ -221,7 +211,7 @@ public final class RedisClient {
         }
     }
 
-    private func admit() throws(RedisFault) -> RedisConnection {
+    func admit() throws(RedisFault) -> RedisConnection {
         loop.assertOnLoop()
         guard let connection, connection.isReady else {
             metrics.count(.notConnected)
@@ -238,18 +228,10 @@ public final class RedisClient {
     }
 
     /// Removed while in use, so that a `build` that sends a command itself gets another one.
-    private func takeBuilder() -> RedisCommand {
+    func takeBuilder() -> RedisCommand {
         var command = builder.take() ?? RedisCommand()
         command.reset()
         return command
-    }
-
-    /// The script's index in the table. Scripts beyond the table's end are always sent in full.
-    private func index(of script: RedisScript) -> Int {
-        for (index, known) in scripts.enumerated() where known === script { return index }
-        guard scripts.count < Self.scriptsMax else { return Self.scriptsMax }
-        scripts.append(script)
-        return scripts.count - 1
     }
 
     // MARK: Events of the Sentinels
@@ -323,26 +305,8 @@ public final class RedisClient {
         server = facts
         reign = facts.reign
         lastFault = nil
-        logReady(facts)
+        log.ready(endpoint, facts, nowNanos: loop.nowNanos)
         change(to: .ready)
-    }
-
-    private func logReady(_ facts: RedisServerFacts) {
-        let place = LogValue.string(endpoint.description)
-        if let suppressed = lines.admit(.ready, nowNanos: loop.nowNanos) {
-            log.info(
-                "Redis is ready",
-                [
-                    "redis": place, "version": .string(facts.version ?? "unknown"),
-                    "role": .string(facts.roleName), "suppressed": .int(Int(clamping: suppressed)),
-                ])
-        }
-        guard let policy = facts.evictionPolicy, policy != RedisServerFacts.safePolicy,
-            let suppressed = lines.admit(.mayEvict, nowNanos: loop.nowNanos)
-        else { return }
-        log.warning(
-            "Redis may evict state: set maxmemory-policy noeviction",
-            ["redis": place, "policy": .string(policy), "suppressed": .int(Int(clamping: suppressed))])
     }
 
     func observe(_ entry: Pipeline.Entry, nowNanos: UInt64) {
@@ -361,73 +325,21 @@ public final class RedisClient {
         script index: Int, arguments: UnsafeRawBufferPointer, count: Int, of entry: Pipeline.Entry,
         on connection: RedisConnection
     ) -> Bool {
-        guard index < scripts.count else { return false }
+        guard let script = scripts[index] else { return false }
         if node != nil {
             guard let (head, arguments) = RedisConnection.unpack(arguments) else { return false }
             let call = NodeCall(
-                head: head, tag: entry.tag, operation: entry.operation, script: scripts[index], argumentCount: count)
+                head: head, tag: entry.tag, operation: entry.operation, script: script, argumentCount: count)
             write(call, arguments, isFull: true, on: connection)
             return true
         }
         var command = takeBuilder()
         command.arg(word: "EVAL")
-        command.arg(scripts[index].source)
+        command.arg(script.source)
         command.append(encoded: arguments, arguments: count)
         connection.send(command, .command, entry.operation, entry.tag, timeoutNanos: limits.commandTimeoutNanos)
         builder = consume command
         return true
-    }
-
-    // MARK: For a node of a cluster
-
-    /// Sends a command of a cluster client and keeps it until the reply.
-    ///
-    /// - Parameter asking: sent after an ASKING, and a script with its source, because a refused command would return
-    ///   without one.
-    func send(_ call: NodeCall, _ encoded: UnsafeRawBufferPointer, asking: Bool) throws(RedisFault) {
-        let connection = try admit()
-        if asking {
-            var command = takeBuilder()
-            command.arg(word: "ASKING")
-            _ = command.finish()
-            connection.send(command, .asking, 0, 0, timeoutNanos: limits.commandTimeoutNanos)
-            builder = consume command
-        }
-        write(call, encoded, isFull: asking, on: connection)
-    }
-
-    private func write(
-        _ call: NodeCall, _ encoded: UnsafeRawBufferPointer, isFull: Bool, on connection: RedisConnection
-    ) {
-        var command = takeBuilder()
-        var purpose = Pipeline.Purpose.command
-        if let script = call.script {
-            let index = index(of: script)
-            let isKnown = index < Self.scriptsMax
-            let isLoaded = isKnown && !isFull && connection.loadedScripts & (1 << UInt64(index)) != 0
-            command.arg(word: isLoaded ? "EVALSHA" : "EVAL")
-            command.arg(isLoaded ? script.digest : script.source)
-            if isKnown, !isFull { connection.markLoaded(index) }
-            purpose = .script(index: UInt8(truncatingIfNeeded: index))
-        }
-        command.append(encoded: encoded, arguments: call.argumentCount)
-        _ = command.finish()
-        connection.send(
-            command, keeping: encoded, call, purpose, timeoutNanos: limits.commandTimeoutNanos)
-        builder = consume command
-    }
-
-    /// The script of an index from this client's table.
-    func script(_ index: Int) -> RedisScript? { index < scripts.count ? scripts[index] : nil }
-
-    /// Sends a query of the client's owner. `inquirer` receives the answer.
-    func inquire(_ id: UInt64, _ build: (inout RedisCommand) -> Void) throws(RedisFault) {
-        let connection = try admit()
-        var command = takeBuilder()
-        build(&command)
-        _ = command.finish()
-        connection.send(command, .inquiry, 0, id, timeoutNanos: limits.commandTimeoutNanos)
-        builder = consume command
     }
 
     func ended(_ lost: RedisConnection, _ fault: RedisFault) {
@@ -460,15 +372,7 @@ public final class RedisClient {
         failures += 1
         let wait = backoff.delayNanos(failures: failures, random: &random)
         retryTimer?.arm(afterNanos: wait)
-        if let suppressed = lines.admit(.away(fault.code), nowNanos: loop.nowNanos) {
-            log.warning(
-                "lost Redis, reconnecting",
-                [
-                    "redis": .string(endpoint.description), "code": .string(fault.code.name),
-                    "why": .string(fault.publicText), "wait_ms": .int(Int(wait / 1_000_000)),
-                    "suppressed": .int(Int(clamping: suppressed)),
-                ])
-        }
+        log.lost(endpoint, fault, waitNanos: wait, nowNanos: loop.nowNanos)
         change(to: .waiting(fault))
     }
 

@@ -138,7 +138,7 @@ DEFECTS = [
     Defect(
         "read-kept",
         "a read subtracts nothing from the badge",
-        SCRIPTS + "StateScripts+Badge.swift",
+        SCRIPTS + "StateScripts+Reads.swift",
         "        inHundreds(off, function(...) redis.call('ZREM', KEYS[2], ...) end)",
         '        \\(mutant("read-kept") ? "off = {}" : "")\n'
         "        inHundreds(off, function(...) redis.call('ZREM', KEYS[2], ...) end)",
@@ -146,14 +146,14 @@ DEFECTS = [
     Defect(
         "report-adds",
         "a report is added to the messages before it",
-        SCRIPTS + "StateScripts+Badge.swift",
+        SCRIPTS + "StateScripts+Reads.swift",
         "if tonumber(string.match(m, '^%d+', 9)) <= at then past = past + 1 end",
         "if tonumber(string.match(m, '^%d+', 9)) <= at then past = past + \\(mutant(\"report-adds\") ? 0 : 1) end",
     ),
     Defect(
         "old-report",
         "an older report replaces a newer one",
-        SCRIPTS + "StateScripts+Badge.swift",
+        SCRIPTS + "StateScripts+Reads.swift",
         "if at < base or (at == base and new < value) then return",
         'if \\(mutant("old-report") ? "false and " : "")(at < base or (at == base and new < value)) then return',
     ),

@@ -15,8 +15,8 @@ final class BadgeUpdates {
     let accepted = Tray<AcceptedBadge>()
     /// Events with one ended part.
     let endedEvents = Tray<EventJob>()
-    private let shard: ShardContext
-    private let work: WorkTable
+    let shard: ShardContext
+    let work: WorkTable
     private let sender: Sender
     private let recorder: Recorder
     /// By user, the update that further reads may join.
@@ -121,7 +121,7 @@ final class BadgeUpdates {
         }
     }
 
-    private func answered(_ update: BadgeUpdate, failed: Bool) {
+    func answered(_ update: BadgeUpdate, failed: Bool) {
         update.awaiting -= 1
         if failed { update.hasFailed = true }
         if update.awaiting > 0 { return }
@@ -174,7 +174,7 @@ final class BadgeUpdates {
         }
     }
 
-    private func checked(_ update: BadgeUpdate, _ index: Int, _ note: (inout BadgeUpdate.Target) -> Void) {
+    func checked(_ update: BadgeUpdate, _ index: Int, _ note: (inout BadgeUpdate.Target) -> Void) {
         guard index < update.targets.count, update.targets[index].awaiting > 0 else { return shard.late() }
         note(&update.targets[index])
         update.targets[index].awaiting -= 1
@@ -354,48 +354,5 @@ final class BadgeUpdates {
         }
         for index in unsent where update.targets[index].hasTurn { sender.leaveQueue(update.queueKey(index)) }
         endIfComplete(update)
-    }
-
-    // MARK: Answers
-
-    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
-        let index = Int(tag.index)
-        switch tag.stage {
-        case .updateUser:
-            var recipient = Recipient(uid: update.uid)
-            RecipientReplies.user(reply, into: &recipient)
-            update.tokens = recipient.tokens
-            answered(update, failed: false)
-        case .updateDevices:
-            update.pushed = StateStore.devices(reply)
-            answered(update, failed: false)
-        case .updateBase:
-            let base = BadgeReading(base: reply)
-            checked(update, index) { $0.base = base }
-        case .updateSize:
-            let size = reply.int64 ?? 0
-            checked(update, index) { $0.size = size }
-        case .updateOwner:
-            guard index < update.targets.count else {
-                return shard.mistake("an answer about a device that the badge update does not have")
-            }
-            let isOwned = OwnerReply.allows(reply, uid: update.uid, token: update.targets[index].token)
-            checked(update, index) { $0.isOwned = isOwned }
-        default: break
-        }
-    }
-
-    /// A key that can never be read counts as absent. Without the number nothing is pushed.
-    func didFail(_ tag: Tag, _ fault: RedisFault) {
-        guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
-        let isBroken = shard.countsAsBroken(fault, key: "\(tag.stage) of \(update.app.id):\(update.uid)")
-        switch tag.stage {
-        case .updateUser, .updateDevices: answered(update, failed: !isBroken)
-        case .updateOwner where isBroken: checked(update, Int(tag.index)) { $0.isOwned = false }
-        case .updateBase where isBroken, .updateSize where isBroken:
-            checked(update, Int(tag.index)) { $0.isNumberLost = true }
-        default: checked(update, Int(tag.index)) { $0.hasFailed = true }
-        }
     }
 }
