@@ -17,8 +17,12 @@ public struct PushID: Sendable, Hashable {
         self.low = low
     }
 
-    /// Its bits are random, or a digest: a dictionary needs no other hash.
-    public func _rawHashValue(seed: Int) -> Int { Int(truncatingIfNeeded: low ^ high) ^ seed }
+    /// Its bits are random, or a digest, so that one multiplication is enough of a hash. A digest's key is known to everybody; the
+    /// table's seed is not, so nobody can choose texts whose ids meet in one table.
+    public func _rawHashValue(seed: Int) -> Int {
+        let product = (high ^ UInt64(truncatingIfNeeded: seed)).multipliedFullWidth(by: low | 1)
+        return Int(truncatingIfNeeded: product.high ^ product.low)
+    }
 
     /// A new random UUID (RFC 9562, version 4).
     public static func random() -> PushID {

@@ -27,4 +27,15 @@ import Testing
         room.withUnsafeMutableBytes { if let start = $0.baseAddress { id.write(to: start + 1) } }
         #expect(room == Array("!\(text)!".utf8))
     }
+
+    /// Whoever knows the digest's key can search for texts whose ids have something in common, here the exclusive or of their halves.
+    @Test(arguments: [1, 0x7F12_3456_7890])
+    func chosenIDsSpreadOverATable(seed: Int) {
+        let ids = (1...4_096).map { number -> PushID in
+            let low = UInt64(number) &* 0x9E37_79B9_7F4A_7C15
+            return PushID(high: low ^ 0x0123_4567_89AB_CDEF, low: low)
+        }
+        let places = Set(ids.map { $0._rawHashValue(seed: seed) & 0xFFF })
+        #expect(places.count > 2_300)
+    }
 }
