@@ -117,11 +117,7 @@ struct BenchReport: JudgedReport {
 
     var json: String {
         JSONWriter.line { writer in
-            writer.count("events", settings.events)
-            writer.count("users", settings.users)
-            writer.count("shards", settings.shards)
-            if let group = settings.group { writer.count("group", group) }
-            writer.member("muted", settings.isMuted)
+            writer.load(settings)
             writer.member("unsent", settings.isUnsent)
             writer.count("in_flight", settings.inFlight)
             writer.member("results", settings.results)

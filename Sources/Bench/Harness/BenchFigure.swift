@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a bench found.
+/// The result of a bench.
 protocol JudgedReport {
     var text: String { get }
     var json: String { get }

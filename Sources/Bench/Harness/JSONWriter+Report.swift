@@ -2,6 +2,15 @@
 import JSON
 
 extension JSONWriter {
+    /// The members of every report that say what the bench played.
+    mutating func load(_ settings: BenchSettings) {
+        count("events", settings.events)
+        count("users", settings.users)
+        count("shards", settings.shards)
+        if let group = settings.group { count("group", group) }
+        member("muted", settings.isMuted)
+    }
+
     /// A report: one object as a line.
     static func line(_ members: (inout JSONWriter) -> Void) -> String {
         var writer = JSONWriter(reservingCapacity: 2048)

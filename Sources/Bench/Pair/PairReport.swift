@@ -126,11 +126,7 @@ struct PairReport: JudgedReport {
     var json: String {
         JSONWriter.line { writer in
             writer.member("against", ifPresent: settings.against)
-            writer.count("events", settings.events)
-            writer.count("users", settings.users)
-            writer.count("shards", settings.shards)
-            if let group = settings.group { writer.count("group", group) }
-            writer.member("muted", settings.isMuted)
+            writer.load(settings)
             writer.member("cluster", settings.usesCluster)
             writer.member("complete", isWell)
             writer.objects("rounds", rounds) { writer, round in

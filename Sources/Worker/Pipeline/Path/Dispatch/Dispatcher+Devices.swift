@@ -104,7 +104,7 @@ extension Dispatcher {
     /// nobody, so a second one does no harm.
     func copyAccepted(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
         guard job.devices.isEmpty, let message = job.event.message else { return }
-        let pushes = pushedBefore(job, candidate)
+        let pushes = job.isResumed ? candidate.claim?.accepted ?? [] : []
         if pushes.isEmpty { return }
         let strategy = message.read { $0.push.strategy } ?? job.event.app.policy.strategy
         for route in decision.routes {

@@ -115,11 +115,6 @@ extension Dispatcher {
         }
     }
 
-    /// Pushes that APNs accepted in an earlier try, before a crash.
-    func pushedBefore(_ job: RecipientJob, _ candidate: Candidate) -> [EarlierPush] {
-        job.isResumed ? candidate.claim?.accepted ?? [] : []
-    }
-
     /// The first round of a recipient that an earlier try began and neither finished nor parked. It may have been parked whole in
     /// between, before this decision.
     private func isFirstOfResumed(_ job: RecipientJob) -> Bool {
