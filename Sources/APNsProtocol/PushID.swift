@@ -17,8 +17,8 @@ public struct PushID: Sendable, Hashable {
         self.low = low
     }
 
-    /// Its bits are random, or a digest, so that one multiplication is enough of a hash. A digest's key is known to everybody; the
-    /// table's seed is not, so nobody can choose texts whose ids meet in one table.
+    /// Its bits are random, or a digest, so that one multiplication is enough of a hash. Everybody knows the digest's key, but nobody
+    /// outside knows the table's seed. So a sender cannot choose texts that collide in a table.
     public func _rawHashValue(seed: Int) -> Int {
         let product = (high ^ UInt64(truncatingIfNeeded: seed)).multipliedFullWidth(by: low | 1)
         return Int(truncatingIfNeeded: product.high ^ product.low)

@@ -27,7 +27,7 @@ struct PipelineParts {
     var traces: TracePlan
     /// How long the statistics keep a number.
     var statisticsDays: Int
-    /// Of the Kafka group.
+    /// The session timeout of the Kafka group, ms.
     var sessionMs: Int64
     /// Nil if waits are not measured.
     var waits: StageWaits?

@@ -67,7 +67,7 @@ final class Statistics {
 
         var isForeign: Bool { if case .foreign = standing { true } else { false } }
 
-        /// Of the flush that is with Redis.
+        /// The position in the flush that is with Redis.
         var awaitedPosition: String? { awaited.map { CountedPosition($0, newestMs: awaitedMs).text } }
     }
 
