@@ -15,6 +15,8 @@ package final class KafkaModel {
     let now: () -> UInt64
     private let random: () -> UInt64
     private var events = EventHeap()
+    /// How many events have happened.
+    package private(set) var runs = 0
     private(set) var topics: [String: ModelTopic] = [:]
     /// In the order of their creation.
     package private(set) var topicNames: [String] = []
@@ -47,7 +49,10 @@ package final class KafkaModel {
     package var nextNanos: UInt64? { events.nextNanos }
 
     /// Lets the next event happen. The world's time must have reached it.
-    package func runNext() { events.pop()?() }
+    package func runNext() {
+        runs &+= 1
+        events.pop()?()
+    }
 
     /// Lets all events happen that are due now.
     package func runDue() {

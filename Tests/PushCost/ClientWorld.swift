@@ -38,18 +38,13 @@ final class ClientWorld: APNsClientDelegate {
             Counting.turn(turn)
         }
         let endpoint = try APNsEndpoint(url: APNsSeat.endpoint, caFile: signing.authorityPath)
-        var made: Result<APNsClient, any Error>?
-        process.run(on: loop) {
-            made = Result {
-                try APNsClient(
-                    loop: loop, endpoint: endpoint,
-                    credential: try .token(
-                        keyFile: signing.path, keyID: SimulatedKey.keyID, teamID: SimulatedKey.teamID),
-                    limits: APNsLimits(), metrics: APNsMetrics(registry: MetricsRegistry(), app: "im"),
-                    log: Log(level: .error), delegate: self)
-            }
+        client = try process.result(on: loop) {
+            try APNsClient(
+                loop: loop, endpoint: endpoint,
+                credential: .token(keyFile: signing.path, keyID: SimulatedKey.keyID, teamID: SimulatedKey.teamID),
+                limits: APNsLimits(), metrics: APNsMetrics(registry: MetricsRegistry(), app: "im"),
+                log: Log(level: .error), delegate: self)
         }
-        client = try made?.get()
     }
 
     /// - Returns: the pushes that were counted.

@@ -43,12 +43,7 @@ final class CostWorld {
             system.network.path(from: Self.host, to: address).shortReadsPerMille = 0
         }
         redis = RedisSeat(system, seed: 1)
-        var model = KafkaModelSettings()
-        model.wallOriginMs = system.originMs
-        let kafka = KafkaModel(model, nowNanos: { system.nowNanos }, random: { system.random.next() })
-        self.kafka = kafka
-        for topic in Configuration.Topics().all { kafka.createTopic(topic.name, partitions: Self.partitions) }
-        system.part = ({ kafka.nextNanos }, { _ in kafka.runNext() })
+        kafka = KafkaModel(system, partitions: Self.partitions)
         apns = try APNsSeat(system, topics: [settings.topic], key: signing.key)
         let configuration = try Self.configuration(settings, signing)
         let process = system.makeProcess("worker", host: Self.host)
@@ -72,10 +67,7 @@ final class CostWorld {
             caFile: signing.authorityPath, keyFile: signing.path)
         places.keyID = SimulatedKey.keyID
         places.teamID = SimulatedKey.teamID
-        switch Configuration.read(Array(settings.configurationText(places).utf8), source: "cost") {
-        case .success(let configuration): return configuration
-        case .failure(let problems): throw SimulationFault("\(problems)")
-        }
+        return try Configuration.read(Array(settings.configurationText(places).utf8), source: "cost").get()
     }
 
     /// Binds the users, sends each of them a message that is not counted, as the first one after a bind costs more, and counts

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Crypto
 import Glibc
+package import Worker
 
 /// The provider key of all worlds: signatures, and so all bytes, are the same in each process.
 package struct SimulatedKey {
@@ -52,6 +53,37 @@ package struct SimulatedKey {
         guard file >= 0 else { throw SimulationFault("cannot write \(path)") }
         _ = Glibc.write(file, text, text.utf8.count)
         close(file)
+    }
+}
+
+extension SimulatedKey {
+    /// A worker's configuration.
+    ///
+    /// - Parameters:
+    ///   - apps: their entries.
+    ///   - lines: YAML at the top level.
+    package func configuration(apps: String, lines: String = "") throws -> Configuration {
+        let text = """
+            kafka: {brokers: "127.0.0.6:9092", group: carillon}
+            redis: {url: "redis://\(RedisSeat.address)"}
+            \(lines)
+            apps:
+            \(apps)
+            """
+        return try Configuration.read(Array(text.utf8), source: "world").get()
+    }
+
+    /// An app's entry. Its further lines follow, each indented by four spaces.
+    package func app(_ id: String) -> String {
+        """
+          - id: \(id)
+            topic: com.example.\(id)
+            environment: production
+            endpoint: \(APNsSeat.endpoint)
+            ca_file: \(authorityPath)
+            credentials: {key_file: \(path), key_id: \(Self.keyID), team_id: \(Self.teamID)}
+
+        """
     }
 }
 

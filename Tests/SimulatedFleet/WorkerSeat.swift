@@ -52,22 +52,16 @@ package final class WorkerSeat {
         let loop = shards[index].loop
         nonisolated(unsafe) weak let seat = self
         nonisolated(unsafe) let clock = process
-        var fault: StartFault?
-        process.run(on: loop) {
-            do throws(StartFault) {
-                let runtime = try ShardRuntime(
-                    index: index, loop: loop, configuration: configuration, registry: registry, log: log,
-                    beat: Heartbeat { clock.nowNanos }, shared: shared, kafka: ModelClients(kafka),
-                    replays: ModelReplays(host: kafka, topic: configuration.kafka.topics.userState),
-                    onFatal: { seat?.hasFailed = true })
-                shards[index].runtime = runtime
-                nonisolated(unsafe) weak let told = runtime
-                shared.occupancy?.join(shard: index, loop: loop) { told?.didVacate($0) }
-            } catch {
-                fault = error
-            }
+        shards[index].runtime = try process.result(on: loop) {
+            let runtime = try ShardRuntime(
+                index: index, loop: loop, configuration: configuration, registry: registry, log: log,
+                beat: Heartbeat { clock.nowNanos }, shared: shared, kafka: ModelClients(kafka),
+                replays: ModelReplays(host: kafka, topic: configuration.kafka.topics.userState),
+                onFatal: { seat?.hasFailed = true })
+            nonisolated(unsafe) weak let told = runtime
+            shared.occupancy?.join(shard: index, loop: loop) { told?.didVacate($0) }
+            return runtime
         }
-        if let fault { throw fault }
     }
 
     /// A line of the worker's log without its time, which is the real one.

@@ -49,6 +49,14 @@ package final class SimulatedProcess {
     /// Runs a closure in a turn of the loop, now.
     package func run(on loop: Loop, _ body: () -> Void) { system.seat(of: loop)?.run(body) }
 
+    /// What a closure gives in a turn of the loop, now.
+    package func result<Value>(on loop: Loop, _ body: () throws -> Value) throws -> Value {
+        var result: Result<Value, any Error>?
+        run(on: loop) { result = Result { try body() } }
+        guard let result else { preconditionFailure("the process of \(name) has ended") }
+        return try result.get()
+    }
+
     // MARK: Clocks
 
     /// CLOCK_MONOTONIC of the process.

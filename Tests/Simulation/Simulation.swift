@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import SimulatedFleet
 import SimulatedSystem
 
 /// Runs worlds by seed.
@@ -17,13 +18,14 @@ public struct Simulation {
         public let seconds: Double
     }
 
-    private let settings: WorldSettings
+    /// All worlds of a process share it.
+    private let key: SimulatedKey
 
     /// - Parameter folder: receives the files that a configuration names.
-    public init(folder: String) throws { settings = try WorldSettings(folder: folder) }
+    public init(folder: String) throws { key = try SimulatedKey(folder: folder) }
 
     public func run(_ plan: Plan, keepsLog: Bool = false, message: String? = nil) throws -> Report {
-        let world = try World(plan, settings, keepsLog: keepsLog, message: message)
+        let world = try World(plan, key, keepsLog: keepsLog, message: message)
         let violations = try world.run()
         let report = Report(
             plan: plan, violations: violations, hash: world.story.hash ^ world.system.fingerprint,

@@ -63,10 +63,7 @@ package final class Stage: @unchecked Sendable {
         self.system = system
         redisCluster = settings.usesRedisCluster ? StageCluster(system) : nil
         redis = redisCluster?.nodes[0] ?? StageRedis(system)
-        var model = KafkaModelSettings()
-        model.wallOriginMs = system.originMs
-        kafka = KafkaModel(model, nowNanos: { system.nowNanos }, random: { system.random.next() })
-        for topic in Configuration.Topics().all { kafka.createTopic(topic.name, partitions: settings.partitions) }
+        kafka = KafkaModel(system, partitions: settings.partitions)
         apns = try APNsSeat(
             system, topics: [settings.topic] + settings.moreTopics + settings.tenants.map(\.topic), key: signing.key,
             scenario: settings.scenario)
@@ -76,7 +73,6 @@ package final class Stage: @unchecked Sendable {
         for tenant in settings.tenants {
             if let pem = tenant.keyPEM { try folder.write(pem, to: "key-\(tenant.id).p8") }
         }
-        system.part = ({ [kafka] in kafka.nextNanos }, { [unowned kafka] _ in kafka.runNext() })
     }
 
     /// Makes a stage with a ready worker, runs a closure on it and ends it, whichever way the closure ended.
@@ -151,7 +147,7 @@ package final class Stage: @unchecked Sendable {
     package func startWorker(
         group: String? = nil, clockAheadMs: Int64 = 0, waits: Bool = true
     ) throws -> StageWorker {
-        var configuration = try configuration()
+        var configuration = try Configuration.read(Array(configurationText.utf8), source: "stage").get()
         if let group { configuration.kafka.group = group }
         let process = system.makeProcess("worker-\(seats.count + 1)", host: "127.0.1.\(seats.count + 1)")
         let clock = WallClock()
@@ -184,13 +180,6 @@ package final class Stage: @unchecked Sendable {
     /// The provider key's file.
     package var keyFile: String { signing.path }
     package var keyPEM: [UInt8] { get throws { try signing.key.pem() } }
-
-    private func configuration() throws -> Configuration {
-        switch Configuration.read(Array(configurationText.utf8), source: "stage") {
-        case .success(let configuration): return configuration
-        case .failure(let problems): throw SetupFault("the stage's configuration has problems:\n\(problems)")
-        }
-    }
 
     /// Waits until every shard of these workers has its share of all partitions, and Redis and APNs answer.
     package func awaitGroup(of workers: [StageWorker]) throws {

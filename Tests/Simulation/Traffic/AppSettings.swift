@@ -45,26 +45,20 @@ public struct AppSettings: Sendable {
 
     /// The app's entry in the configuration.
     func text(_ key: SimulatedKey) -> String {
-        """
-          - id: \(id)
-            topic: com.example.\(id)
-            environment: production
-            endpoint: \(APNsSeat.endpoint)
-            ca_file: \(key.authorityPath)
-            credentials: {key_file: \(key.path), key_id: \(SimulatedKey.keyID), team_id: \(SimulatedKey.teamID)}
-            profile: \(profile)
-            strategy: \(strategy)
-            badge: \(badge.rawValue)
-            badge_cap: \(badgeCap)
-            dnd_mode: \(windowDecides ? "chain" : "independent")
-            force_overrides_dnd: \(forceOverridesDND)
-            clear_on_read: \(clearsOnRead)
-            dnd_digest: \(sendsDigests)
-            default_levels: {p2p: 0, group: \(groupLevel)}
-            coalesce: {window_s: \(burstTenths / 10).\(burstTenths % 10)}
-            limits: {in_flight: \(inFlight)}
+        key.app(id) + """
+                profile: \(profile)
+                strategy: \(strategy)
+                badge: \(badge.rawValue)
+                badge_cap: \(badgeCap)
+                dnd_mode: \(windowDecides ? "chain" : "independent")
+                force_overrides_dnd: \(forceOverridesDND)
+                clear_on_read: \(clearsOnRead)
+                dnd_digest: \(sendsDigests)
+                default_levels: {p2p: 0, group: \(groupLevel)}
+                coalesce: {window_s: \(burstTenths / 10).\(burstTenths % 10)}
+                limits: {in_flight: \(inFlight)}
 
-        """
+            """
     }
 
     var text: String {

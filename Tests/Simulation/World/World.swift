@@ -17,7 +17,6 @@ public final class World {
     let apns: APNsSeat
     private(set) var workers: [WorkerSeat] = []
     private(set) var traffic: Traffic
-    private let settings: WorldSettings
     private var configuration: Configuration
     private var observer: Observer
     private var gateways: Gateways?
@@ -28,8 +27,8 @@ public final class World {
     private var stranded: [Violation] = []
     private var commits = CommitJudge()
     private var bounds: BoundsJudge
-    /// The topics may have new records.
-    private var hasKafkaRun = false
+    /// If Kafka had more, the topics may have new records.
+    private var kafkaRunsSeen = 0
     private var looks = 0
     private var isTrafficOver = false
     /// What the faults of this run allow.
@@ -37,30 +36,30 @@ public final class World {
     static let group = "carillon"
     private static let second: UInt64 = 1_000_000_000
 
-    init(_ plan: Plan, _ settings: WorldSettings, keepsLog: Bool, message: String?) throws {
+    init(_ plan: Plan, _ key: SimulatedKey, keepsLog: Bool, message: String?) throws {
         self.plan = plan
-        self.settings = settings
         let system = SimulatedSystem(seed: plan.seed)
         self.system = system
         let story = Story(keeps: keepsLog, message: message) { system.nowNanos }
         self.story = story
         redis = RedisFleet(system, plan.redis, seed: plan.seed)
-        var configuration = try settings.configuration(plan)
+        var configuration = try key.configuration(
+            apps: plan.apps.map { $0.text(key) }.joined(),
+            lines: """
+                state_results: true
+                planner: {direct_max: \(Plan.directMax)}
+                window: {records: \(plan.windowRecords)}
+                """)
         configuration.redis.topology = try redis.topology()
         configuration.shards = plan.shardsPerWorker
         if plan.group == .cooperative {
             configuration.kafka.options["partition.assignment.strategy"] = "cooperative-sticky"
         }
         self.configuration = configuration
-        var model = KafkaModelSettings()
-        model.wallOriginMs = system.originMs
-        model.brokers = 3
-        let kafka = KafkaModel(model, nowNanos: { system.nowNanos }, random: { system.random.next() })
+        let kafka = KafkaModel(system, partitions: Int(plan.partitions), brokers: 3)
         self.kafka = kafka
         kafka.log = { story.tell("Kafka: \($0)") }
-        for topic in Configuration.Topics().all { kafka.createTopic(topic.name, partitions: Int(plan.partitions)) }
-        apns = try APNsSeat(
-            system, topics: plan.apps.map { "com.example.\($0.id)" }, key: settings.key)
+        apns = try APNsSeat(system, topics: plan.apps.map { "com.example.\($0.id)" }, key: key.key)
         traffic = Traffic(plan, system: system, story: story) { topic, key, value in
             let partition = kafka.partition(of: Array(key.utf8), in: topic)
             let record = ModelRecord(key: Array(key.utf8), value: Array(value.utf8))
@@ -68,13 +67,6 @@ public final class World {
         }
         bounds = BoundsJudge(plan)
         observer = Observer(story: story, partitions: Int(plan.partitions))
-        system.part = (
-            { kafka.nextNanos },
-            { [unowned self] _ in
-                hasKafkaRun = true
-                self.kafka.runNext()
-            }
-        )
         kafka.didCommit = { [unowned self] in didCommit($0, $1, $2) }
         system.didTurn = { [unowned self] in if $0 != "apns" { bounds.didTurn($0, bytes: $1) } }
     }
@@ -210,8 +202,8 @@ public final class World {
     }
 
     private func observe() {
-        if hasKafkaRun {
-            hasKafkaRun = false
+        if kafkaRunsSeen != kafka.runs {
+            kafkaRunsSeen = kafka.runs
             observer.read(kafka, system.nowNanos)
         }
         observer.read(apns.takeRequests(), system.nowNanos)

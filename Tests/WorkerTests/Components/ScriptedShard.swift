@@ -13,8 +13,9 @@ import Telemetry
 
 @testable import Worker
 
-/// A shard without a pipeline, in virtual time: a test builds one component on it, answers the commands that the component
-/// sends, and looks at what it leaves: commands, pushes, records, trays.
+/// A shard in virtual time. Either a test builds one component on it, answers the commands that the component sends, and looks
+/// at what it leaves: commands, pushes, records, trays. Or it has a pipeline whose servers are all away: what comes in is laid
+/// into its trays by hand.
 final class ScriptedShard {
     let system = SimulatedSystem(seed: 1)
     let redis: ScriptedRedis
@@ -29,59 +30,33 @@ final class ScriptedShard {
     private(set) var settled: [Tag] = []
     /// Tags of commands that Redis refused, in this order.
     private(set) var refused: [Tag] = []
+    private let pipeline: Pipeline?
     private let kafka: KafkaModel
     private let folder: TemporaryFolder
     private let process: SimulatedProcess
     private let loop: Loop
 
-    private init() throws {
+    private init(log: Log = .off, hasPipeline: Bool = false) throws {
         let (system, folder) = (self.system, try TemporaryFolder())
         self.folder = folder
         redis = ScriptedRedis(system)
         let key = try SimulatedKey(folder: folder.path)
         apns = try APNsSeat(system, topics: ["com.example.im"], key: key.key)
-        var model = KafkaModelSettings()
-        model.wallOriginMs = system.originMs
-        kafka = KafkaModel(model, nowNanos: { system.nowNanos }, random: { system.random.next() })
-        for topic in Configuration.Topics().all { kafka.createTopic(topic.name, partitions: 1) }
-        system.part = ({ [kafka] in kafka.nextNanos }, { [unowned kafka] _ in kafka.runNext() })
-        let process = system.makeProcess("worker", host: "127.0.1.1")
-        self.process = process
+        kafka = KafkaModel(system, partitions: 1)
+        process = system.makeProcess("worker", host: "127.0.1.1")
         loop = try process.makeLoop("worker")
-        let host = ModelHost(process, kafka, system: system)
         let source = ShardParts(
-            index: 0, loop: loop, configuration: try Self.configuration(key), registry: MetricsRegistry(), log: .off,
-            shared: ProcessShared(shardCount: 1, seed: 1), kafka: ModelClients(host))
-        var made: Result<(PipelineParts, ShardContext, WorkTable), any Error>?
-        process.run(on: loop) {
-            made = Result {
-                let parts = try source.make()
-                let work = WorkTable(
-                    capacity: 1000, updates: 1000, isShared: false, ofProcess: parts.shared.conversations)
-                return (parts, ShardContext(parts), work)
-            }
+            index: 0, loop: loop, configuration: try key.configuration(apps: key.app("im")),
+            registry: MetricsRegistry(), log: log, shared: ProcessShared(shardCount: 1, seed: 1),
+            kafka: ModelClients(ModelHost(process, kafka, system: system)))
+        (parts, pipeline, shard, work) = try process.result(on: loop) {
+            let parts = try source.make()
+            let pipeline = hasPipeline ? Pipeline(parts) : nil
+            let work = WorkTable(
+                capacity: 1000, updates: 1000, isShared: false, ofProcess: parts.shared.conversations)
+            return (parts, pipeline, pipeline?.shard ?? ShardContext(parts), pipeline?.work ?? work)
         }
-        guard let made else { throw SetupFault("the loop did not run") }
-        (parts, shard, work) = try made.get()
         apps = AppTable(parts.apps)
-    }
-
-    private static func configuration(_ key: SimulatedKey) throws -> Configuration {
-        let text = """
-            kafka: {brokers: "127.0.0.6:9092", group: nobody}
-            redis: {url: "redis://\(ScriptedRedis.address)"}
-            apps:
-              - id: im
-                topic: com.example.im
-                environment: production
-                endpoint: "\(APNsSeat.endpoint)"
-                ca_file: \(key.authorityPath)
-                credentials: {key_file: \(key.path), key_id: \(SimulatedKey.keyID), team_id: \(SimulatedKey.teamID)}
-            """
-        switch Configuration.read(Array(text.utf8), source: "scripted") {
-        case .success(let configuration): return configuration
-        case .failure(let problems): throw SetupFault("\(problems)")
-        }
     }
 
     /// Runs a closure with a shard that is connected to its script, and ends the shard.
@@ -97,6 +72,19 @@ final class ScriptedShard {
             throw SetupFault("the link is not ready")
         }
         try body(world)
+    }
+
+    /// Runs a closure in a turn of a shard with a pipeline that has not begun, and ends the shard.
+    static func withPipeline<Value>(
+        log: Log = .off, _ body: (ScriptedShard, Pipeline) throws -> Value
+    ) throws -> Value {
+        let world = try ScriptedShard(log: log, hasPipeline: true)
+        defer { world.end() }
+        guard let pipeline = world.pipeline else { throw SetupFault("no pipeline") }
+        return try world.process.result(on: world.loop) {
+            defer { pipeline.shut() }
+            return try body(world, pipeline)
+        }
     }
 
     private func end() {
@@ -119,10 +107,8 @@ final class ScriptedShard {
 
     /// Runs a closure in a turn of the loop, and lets its output arrive.
     func turn(_ body: () throws -> Void) throws {
-        var result = Result<Void, any Error>.success(())
-        process.run(on: loop) { result = Result { try body() } }
-        pass()
-        try result.get()
+        defer { pass() }
+        try process.result(on: loop, body)
     }
 
     /// Lets time pass: answers arrive, timers fire.
@@ -134,21 +120,37 @@ final class ScriptedShard {
         pass()
     }
 
-    /// A message in work.
+    /// A message as it was read.
     ///
-    /// - Parameter uids: nil: it is for the group's members.
-    func message(_ id: String = "m", to uids: [String]? = ["u"], isExpired: Bool = false) throws -> EventJob {
+    /// - Parameters:
+    ///   - uids: nil: it is for the group's members.
+    ///   - members: of the chunk that it is for; nil: it is for its own receivers.
+    ///   - origin: nil: its record was written now.
+    func message(
+        _ id: String = "m", to uids: [String]? = ["u"], conversation: String = "c",
+        members: [MemberPage.Member]? = nil, isExpired: Bool = false, origin: EventJob.Origin? = nil
+    ) throws -> EventJob {
         let list = uids.map { ",\"to\":{\"uids\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]}" } ?? ""
         let text = """
             {"v":1,"kind":"message","app":"im","event_id":"e\(id)","sent_ms":\(shard.nowMs),"msg_id":"\(id)",\
-            \(isExpired ? "\"expire_at_ms\":\(shard.nowMs)," : "")"conv":{"id":"c","type":"\(uids == nil ? "group" : "p2p")"},"from":{"uid":"sender"}\(list),\
+            \(isExpired ? "\"expire_at_ms\":\(shard.nowMs)," : "")\
+            "conv":{"id":"\(conversation)","type":"\(uids == nil ? "group" : "p2p")"},"from":{"uid":"sender"}\(list),\
             "type_name":"RC:TxtMsg","push":{"content":"x"}}
             """
-        let event = try shard.reader.read(Array(text.utf8), of: .events)
+        let raw = Array(text.utf8)
+        let event = try shard.reader.read(raw, of: .events)
         guard case .message(let message) = event.body, let app = apps["im"] else { throw SetupFault("no message") }
-        var origin = try PipelineWorld.origin(0)
-        origin.source.kafkaMs = shard.nowMs
-        return EventJob(message, of: event, app: app, raw: Array(text.utf8), origin: origin)
+        let chunk = members.map {
+            ChunkRecord(app: "im", conversation: conversation, part: 0, members: $0, source: EventSource(), raw: raw)
+        }
+        return EventJob(
+            message, of: event, app: app, raw: raw, origin: origin ?? .alone(kafkaMs: shard.nowMs), chunk: chunk)
+    }
+
+    /// Its record.
+    func record(of job: EventJob) throws -> ReceivedRecord {
+        let event = try shard.reader.read(job.raw, of: .events)
+        return ReceivedRecord(content: .event(event, raw: job.raw), origin: job.origin ?? .alone())
     }
 
     /// A recipient of a message in work, at its first read.
@@ -232,6 +234,23 @@ extension ScriptedShard: RedisClientDelegate {
         guard let tag = Tag(bits) else { return }
         refused.append(tag)
         component?.didFail(tag, fault)
+    }
+}
+
+extension EventJob.Origin {
+    /// Of a record that no ledger of the shard has.
+    static func alone(
+        _ partition: Int32 = 0, topic: Int = 0, _ inputClass: InputClass = .events, kafkaMs: Int64 = 0
+    ) -> Self {
+        var ledger = OffsetLedger()
+        var source = EventSource()
+        let place = TopicPartition(topic: topic, partition: partition)
+        ledger.assign(place)
+        guard case .tracked(let slot) = ledger.receive(place, offset: 0, bytes: 1, nowNanos: 0) else {
+            preconditionFailure("a ledger that takes no record")
+        }
+        source.kafkaMs = kafkaMs
+        return Self(partition: place, place: RecordPlace(slot, inputClass), source: source)
     }
 }
 

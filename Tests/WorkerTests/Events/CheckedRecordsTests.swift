@@ -39,11 +39,11 @@ struct CheckedRecordsTests {
     @Test func eachComesOutOnceWithItsValueAndKey() throws {
         var records = CheckedRecords()
         for round in 0..<3 {
-            let given = try (0..<EventReader.checkedMax).map { offset in
+            let given = (0..<EventReader.checkedMax).map { offset in
                 (
                     value: [UInt8](repeating: UInt8(offset), count: (offset + round) % 5 * 700),
                     key: [nil, [], [1, 2, UInt8(offset)]][(offset + round) % 3] as [UInt8]?,
-                    origin: try PipelineWorld.origin(Int32(offset))
+                    origin: EventJob.Origin.alone(Int32(offset))
                 )
             }
             for one in given {

@@ -7,10 +7,10 @@ import Testing
 /// Which members of large groups count as under way.
 struct BulkRoomTests {
     /// As at one node of a Cluster that is away: its users wait for it, and the others' turn comes.
-    @Test func membersWhoWaitForARedisThatIsAwayTakeNoRoom() async throws {
-        try await PipelineWorld.with { pipeline in
+    @Test func membersWhoWaitForARedisThatIsAwayTakeNoRoom() throws {
+        try ScriptedShard.withPipeline { world, pipeline in
             let members = (0..<200).map { MemberPage.Member(uid: "m\($0)", level: .unset) }
-            let chunk = try pipeline.read("m", to: nil, members: members, PipelineWorld.origin(0)).job
+            let chunk = try world.message(to: nil, members: members)
             pipeline.fanOut.begin(chunk)
             pipeline.fanOut.start(FanOut.Room(isAPNsFree: true, recipients: 1000, ofChunks: 150))
             #expect(pipeline.fanOut.undecidedOfChunks == 150, "started, and not read yet")

@@ -10,8 +10,8 @@ import Testing
 struct DeviceVerdictTests {
     // MARK: - Between two rounds
 
-    @Test func aReadBetweenTwoRoundsEndsTheSilentDeviceAlone() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aReadBetweenTwoRoundsEndsTheSilentDeviceAlone() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad")
             user.connect("phone")
             user.decide()
@@ -23,8 +23,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["pad accepted ok", "phone suppressed already_read"])
     }
 
-    @Test func aMuteBetweenTwoRoundsEndsTheOnlyDeviceByName() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aMuteBetweenTwoRoundsEndsTheOnlyDeviceByName() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone")
             user.connect("phone")
             user.decide()
@@ -35,8 +35,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["phone suppressed conv_muted"])
     }
 
-    @Test func aLateAckCountsAlsoWhereTheMessageWasRead() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aLateAckCountsAlsoWhereTheMessageWasRead() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad")
             user.connect("phone")
             user.decide()
@@ -47,8 +47,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["phone online acked"])
     }
 
-    @Test func theOnlySilentConnectionWithoutTokenHasARecordWithoutDevice() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func theOnlySilentConnectionWithoutTokenHasARecordWithoutDevice() throws {
+        let outcomes = try Played.outcomes { user in
             user.connect("web")
             user.decide()
             user.missAck("web")
@@ -57,8 +57,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["- suppressed no_token"])
     }
 
-    @Test func silentConnectionsOfAUserWithSeveralDevicesAreNamed() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func silentConnectionsOfAUserWithSeveralDevicesAreNamed() throws {
+        let outcomes = try Played.outcomes { user in
             user.connect("pc")
             user.connect("web")
             user.decide()
@@ -71,8 +71,8 @@ struct DeviceVerdictTests {
 
     // MARK: - After a crash
 
-    @Test func aReadAfterACrashEndsTheDeviceThatWasNotPushed() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aReadAfterACrashEndsTheDeviceThatWasNotPushed() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad")
             user.isRead = true
             user.decide(resuming: .init(accepted: [EarlierPush("pad")]))
@@ -80,8 +80,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["pad accepted ok", "phone suppressed already_read"])
     }
 
-    @Test func aSilentConnectionIsNamedAfterAnAcceptedPushOfAnEarlierTry() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aSilentConnectionIsNamedAfterAnAcceptedPushOfAnEarlierTry() throws {
+        let outcomes = try Played.outcomes { user in
             user.connect("web")
             user.decide(resuming: .init(accepted: [EarlierPush("phone")]))
             user.missAck("web")
@@ -90,8 +90,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["phone accepted ok", "web suppressed no_token"])
     }
 
-    @Test func anAckOfAnEarlierTryCountsOnARouteWithoutAlert() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func anAckOfAnEarlierTryCountsOnARouteWithoutAlert() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad")
             user.connect("phone")
             user.isRead = true
@@ -100,8 +100,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["pad accepted ok", "phone online acked"])
     }
 
-    @Test func anExpiryAfterACrashEndsEachDevice() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func anExpiryAfterACrashEndsEachDevice() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad", "watch")
             user.isExpired = true
             user.decide(resuming: .init(accepted: [EarlierPush("pad")]), acknowledged: ["watch"])
@@ -109,8 +109,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["pad accepted ok", "phone expired expired", "watch online acked"])
     }
 
-    @Test func aForcedPushIsRepeatedAsForcedAlsoOnceItsMessageExpired() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aForcedPushIsRepeatedAsForcedAlsoOnceItsMessageExpired() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("pad")
             user.isExpired = true
             user.decide(resuming: .init(accepted: [EarlierPush("pad", isForced: true)]))
@@ -118,8 +118,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["pad accepted forced"])
     }
 
-    @Test func aConnectionWithoutTokenIsKnownFromTheMark() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aConnectionWithoutTokenIsKnownFromTheMark() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone")
             user.isMuted = true
             user.decide(resuming: .init(addressed: ["web"]))
@@ -127,8 +127,8 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["phone suppressed conv_muted", "web suppressed conv_muted"])
     }
 
-    @Test func aDenyAfterATryThatMayHaveRecordedDevicesNamesThem() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aDenyAfterATryThatMayHaveRecordedDevicesNamesThem() throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad")
             user.isRead = true
             user.decide(resuming: .init())
@@ -136,23 +136,23 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["pad suppressed already_read", "phone suppressed already_read"])
     }
 
-    @Test func aDeviceThatLostItsTokenAfterACrashIsNamed() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aDeviceThatLostItsTokenAfterACrashIsNamed() throws {
+        let outcomes = try Played.outcomes { user in
             user.decide(resuming: .init(addressed: ["phone"]))
         }
         #expect(outcomes == ["phone suppressed no_token"])
     }
 
-    @Test func aUserWithoutAnyDeviceHasOneRecordAfterACrashToo() async throws {
-        let outcomes = try await Played.outcomes { user in
+    @Test func aUserWithoutAnyDeviceHasOneRecordAfterACrashToo() throws {
+        let outcomes = try Played.outcomes { user in
             user.decide(resuming: .init())
         }
         #expect(outcomes == ["- suppressed no_token"])
     }
 
     @Test(arguments: [Reason.noToken, .dnd])
-    func aTryThatRecordedNoDeviceIsRepeatedWhateverTheUserHasByNow(reason: Reason) async throws {
-        let outcomes = try await Played.outcomes { user in
+    func aTryThatRecordedNoDeviceIsRepeatedWhateverTheUserHasByNow(reason: Reason) throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone")
             user.connect("pad")
             user.decide(resuming: .init(), withoutDevice: reason)
@@ -163,8 +163,8 @@ struct DeviceVerdictTests {
 
 /// While Redis takes no writes no mark can say which pushes were accepted: a recipient that waits goes to `carillon.parked`.
 struct UnclaimedTests {
-    @Test func aRecipientThatOwesItsClaimIsParkedOnceItOnlyWaitsForAcks() async throws {
-        let outcomes = try await Played.outcomes(parked: true) { user in
+    @Test func aRecipientThatOwesItsClaimIsParkedOnceItOnlyWaitsForAcks() throws {
+        let outcomes = try Played.outcomes(parked: true) { user in
             user.bind("phone", "pad")
             user.connect("phone")
             user.decide(owesClaim: true)
@@ -176,8 +176,8 @@ struct UnclaimedTests {
     }
 
     @Test(arguments: [(true, "pc suppressed no_token"), (false, "pc suppressed token_moved")])
-    func aSilentConnectionWithoutTokenThatComesBackHasNoToken(isSilent: Bool, outcome: String) async throws {
-        let outcomes = try await Played.outcomes { user in
+    func aSilentConnectionWithoutTokenThatComesBackHasNoToken(isSilent: Bool, outcome: String) throws {
+        let outcomes = try Played.outcomes { user in
             user.bind("phone")
             user.comeBack("pc", isSilent: isSilent)
             user.decide()
@@ -186,8 +186,8 @@ struct UnclaimedTests {
         #expect(outcomes == [outcome, "phone accepted ok"].sorted())
     }
 
-    @Test func aRecipientWithAClaimWaitsInMemory() async throws {
-        let outcomes = try await Played.outcomes(parked: true) { user in
+    @Test func aRecipientWithAClaimWaitsInMemory() throws {
+        let outcomes = try Played.outcomes(parked: true) { user in
             user.bind("phone", "pad")
             user.connect("phone")
             user.decide()
@@ -197,8 +197,8 @@ struct UnclaimedTests {
         #expect(outcomes == ["pad accepted ok"])
     }
 
-    @Test func aRefusedNoteInTheMarkParksTheRecipient() async throws {
-        let outcomes = try await Played.outcomes(parked: true) { user in
+    @Test func aRefusedNoteInTheMarkParksTheRecipient() throws {
+        let outcomes = try Played.outcomes(parked: true) { user in
             user.bind("phone", "pad")
             user.connect("phone")
             user.decide()
@@ -209,8 +209,8 @@ struct UnclaimedTests {
         #expect(outcomes == ["pad accepted ok", "phone parked unclaimed"])
     }
 
-    @Test func aRefusedClaimOfACountedMessageStaysCountedInLaterRounds() async throws {
-        try await Played.outcomes { user in
+    @Test func aRefusedClaimOfACountedMessageStaysCountedInLaterRounds() throws {
+        try Played.outcomes { user in
             user.connect("phone")
             user.connect("pad")
             user.decide(owesClaim: true)
@@ -226,15 +226,13 @@ struct UnclaimedTests {
         }
     }
 
-    @Test func aParkedRecipientReturnsWithTheCountThatItOwes() async throws {
-        let counts = try await PipelineWorld.with { pipeline in
+    @Test func aParkedRecipientReturnsWithTheCountThatItOwes() throws {
+        let counts = try ScriptedShard.withPipeline { world, pipeline in
             try [RecipientJob.Flags.owesClaim, [.owesClaim, .owesCount]].map { flags in
                 var record = ParkedRecord(
                     app: "im", uid: "u", raw: [], cause: .unclaimed, dueMs: 0, writtenMs: 0, id: "mm")
                 record.facts = ParkedFacts(of: flags)
-                let job = RecipientJob(
-                    event: try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
-                    candidate: Candidate(uid: "u", order: 0))
+                let job = try world.recipient()
                 job.goOn(from: record, steadyMs: 0)
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.recipient.mute = .init(level: .blocked)
@@ -247,13 +245,10 @@ struct UnclaimedTests {
 
     /// Also one that waited here for the first before that was parked.
     @Test(arguments: [false, true])
-    func aRepeatOfARecipientInTheTopicOfAnotherShardWaitsBehindIt(isTwin: Bool) async throws {
-        let waits = try await PipelineWorld.with { pipeline in
+    func aRepeatOfARecipientInTheTopicOfAnotherShardWaitsBehindIt(isTwin: Bool) throws {
+        let waits = try ScriptedShard.withPipeline { world, pipeline in
             try [Int64(0), 7_000, -1].map { leftMs in
-                let job = RecipientJob(
-                    event: try pipeline.read("m\(leftMs)", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
-                    candidate: Candidate(uid: "u", order: 0))
-                pipeline.work.insert(job)
+                let job = try world.recipient(of: try world.message("m\(leftMs)"))
                 if isTwin {
                     pipeline.dispatcher.waitForTwin(job)
                     pipeline.dispatcher.twinEnded(job.ref)
@@ -269,15 +264,9 @@ struct UnclaimedTests {
     }
 
     /// Another shard may read its record: both would push.
-    @Test func aTwinFollowsARecipientIntoTheTopic() async throws {
-        let areInTopic = try await PipelineWorld.with { pipeline in
-            let jobs = try (0..<2).map { number in
-                let job = RecipientJob(
-                    event: try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
-                    candidate: Candidate(uid: "u", order: UInt64(number)))
-                pipeline.work.insert(job)
-                return job
-            }
+    @Test func aTwinFollowsARecipientIntoTheTopic() throws {
+        let areInTopic = try ScriptedShard.withPipeline { world, pipeline in
+            let jobs = [try world.recipient(), try world.recipient()]
             let candidate = Candidate(uid: "u", order: 0)
             candidate.claim = ClaimReply(state: .resume, badge: 1)
             candidate.claim?.parkedUntilMs = pipeline.shard.nowMs + 1_000
@@ -292,15 +281,11 @@ struct UnclaimedTests {
     }
 
     /// The ledger's entry contains the message's time, so the entry is a claim only where each reader finds the same time.
-    @Test func aMessageWithoutATimeOfItsOwnIsClaimedByTheScript() async throws {
-        let plain = try await PipelineWorld.with { pipeline in
+    @Test func aMessageWithoutATimeOfItsOwnIsClaimedByTheScript() throws {
+        let plain = try ScriptedShard.withPipeline { world, pipeline in
             let now = pipeline.shard.nowMs
             return try [now - 1, now + 30_000, now + 120_000, 0].map { kafkaMs in
-                var origin = try PipelineWorld.origin(0)
-                origin.source.kafkaMs = kafkaMs
-                let job = RecipientJob(
-                    event: try pipeline.read("m", to: ["u"], origin).job, uid: "u",
-                    candidate: Candidate(uid: "u", order: 0))
+                let job = try world.recipient(of: try world.message(origin: .alone(kafkaMs: kafkaMs)))
                 job.isCounted = true
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.claimsPlainly = true
@@ -313,14 +298,10 @@ struct UnclaimedTests {
         #expect(plain == [true, true, false, false])
     }
 
-    @Test func aCountedMessageWithoutADeviceIsClaimedByTheScript() async throws {
-        let plain = try await PipelineWorld.with { pipeline in
-            var origin = try PipelineWorld.origin(0)
-            origin.source.kafkaMs = pipeline.shard.nowMs
-            return try [true, false].map { isCounted in
-                let job = RecipientJob(
-                    event: try pipeline.read("m", to: ["u"], origin).job, uid: "u",
-                    candidate: Candidate(uid: "u", order: 0))
+    @Test func aCountedMessageWithoutADeviceIsClaimedByTheScript() throws {
+        let plain = try ScriptedShard.withPipeline { world, pipeline in
+            try [true, false].map { isCounted in
+                let job = try world.recipient()
                 job.isCounted = isCounted
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.claimsPlainly = true
@@ -345,14 +326,12 @@ struct UnclaimedTests {
         #expect(owed.request.uid == "u" && owed.request.subject.revoke == subject.revoke)
     }
 
-    @Test func aRepeatOfARecipientInTheTopicPushesNothing() async throws {
-        let states = try await PipelineWorld.with { pipeline in
+    @Test func aRepeatOfARecipientInTheTopicPushesNothing() throws {
+        let states = try ScriptedShard.withPipeline { world, pipeline in
             let request = ClaimRequest(
                 app: "im", uid: "u", ClaimSubject(kind: .message, id: "m", sentMs: 0, expireAtMs: .max), counted: true,
                 nowMs: 0)
-            let job = RecipientJob(
-                event: try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
-                candidate: Candidate(uid: "u", order: 0))
+            let job = try world.recipient()
             let candidate = Candidate(uid: "u", order: 0)
             candidate.claim = ClaimReply(state: .fresh, badge: 1)
             pipeline.claims.applyRemembered(job, candidate)
@@ -376,22 +355,17 @@ private final class Played {
     var isMuted = false
     var isExpired = false
 
-    private init(_ pipeline: Pipeline) throws {
+    private init(_ pipeline: Pipeline, _ world: ScriptedShard) throws {
         self.pipeline = pipeline
-        let event = try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job
-        event.audience = Audience(uids: [])
-        job = RecipientJob(event: event, uid: "u", candidate: Candidate(uid: "u", order: 0))
-        event.undecided = 1
-        pipeline.work.insert(job)
+        job = try world.recipient()
+        job.event.audience = Audience(uids: [])
     }
 
     /// The outcomes recorded while the rounds are played, as `device verdict reason`, sorted.
     @discardableResult
-    static func outcomes(parked isParked: Bool = false, _ play: @escaping @Sendable (Played) -> Void) async throws
-        -> [String]
-    {
-        try await PipelineWorld.with { pipeline in
-            let played = try Played(pipeline)
+    static func outcomes(parked isParked: Bool = false, _ play: (Played) -> Void) throws -> [String] {
+        try ScriptedShard.withPipeline { world, pipeline in
+            let played = try Played(pipeline, world)
             play(played)
             let trace = played.job.trace?.bytes ?? []
             let record = trace.withUnsafeBytes { TraceRecord($0, kind: .message, id: "m") }
@@ -401,13 +375,7 @@ private final class Played {
     }
 
     func bind(_ devices: String...) {
-        for device in devices {
-            let record = TokenRecord(
-                hex: String(repeating: "ab", count: 32), environment: .production, topic: "com.example.im",
-                type: .alert,
-                boundMs: 0)
-            tokens.append(BoundToken(device: device, record: record, version: Int64(tokens.count)))
-        }
+        for device in devices { tokens.append(ScriptedShard.token(device, tokens.count)) }
     }
 
     func connect(_ device: String) {

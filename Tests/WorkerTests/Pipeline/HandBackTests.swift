@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
 import Kafka
-import Processes
 import Support
+import Telemetry
 import Testing
 
 @testable import Worker
 
 /// What goes to another owner, by a revocation or since the process ends, is not begun here any more.
 @Suite(.timeLimit(.minutes(10))) struct HandBackTests {
-    private static func parked(_ id: String, partition: Int32) throws -> ParkedWork {
-        let origin = try PipelineWorld.origin(partition, topic: 1, .parked)
+    private static func parked(_ id: String, partition: Int32) -> ParkedWork {
+        let origin = EventJob.Origin.alone(partition, topic: 1, .parked)
         return ParkedWork(
             ParkedRecord(app: "im", uid: "u\(id)", raw: [], cause: .unavailable, dueMs: 0, writtenMs: 0, id: id),
             partition: origin.partition, place: origin.place)
     }
 
     /// Lays a record of each of two partitions into each tray between reading and beginning.
-    private static func fill(_ pipeline: Pipeline) throws {
+    private static func fill(_ pipeline: Pipeline, _ world: ScriptedShard) throws {
         for partition in [Int32(0), 1] {
             pipeline.parking.read(
-                try parked("\(partition)", partition: partition).record,
-                try PipelineWorld.origin(
-                    partition, topic: 1, .parked))
-            let (record, job) = try pipeline.read("m\(partition)", to: ["u"], PipelineWorld.origin(partition))
-            pipeline.parking.refused.append((record, pipeline.events))
+                parked("\(partition)", partition: partition).record, .alone(partition, topic: 1, .parked))
+            let job = try world.message("m\(partition)", origin: .alone(partition))
+            pipeline.parking.refused.append((try world.record(of: job), pipeline.events))
             pipeline.fanOut.behind.append((job, 0))
         }
         pipeline.parking.look(atMost: 9) { _ in true }
@@ -38,9 +35,9 @@ import Testing
         return left
     }
 
-    @Test func parkedWorkInTraysLeavesWithItsPartition() async throws {
-        let left = try await PipelineWorld.with { pipeline in
-            try Self.fill(pipeline)
+    @Test func parkedWorkInTraysLeavesWithItsPartition() throws {
+        let left = try ScriptedShard.withPipeline { world, pipeline in
+            try Self.fill(pipeline, world)
             pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
             pipeline.intake(pipeline.userState, handBack: [TopicPartition(topic: 1, partition: 1)], isLost: false)
             return Self.left(pipeline)
@@ -48,9 +45,9 @@ import Testing
         #expect(left == ["due": [0], "refused": [0], "behind": [0]])
     }
 
-    @Test func nothingParkedBeginsOnceTheProcessEnds() async throws {
-        let left = try await PipelineWorld.with { pipeline in
-            try Self.fill(pipeline)
+    @Test func nothingParkedBeginsOnceTheProcessEnds() throws {
+        let left = try ScriptedShard.withPipeline { world, pipeline in
+            try Self.fill(pipeline, world)
             pipeline.stopIntake()
             return Self.left(pipeline)
         }
@@ -58,11 +55,10 @@ import Testing
     }
 
     /// A record that waits for the broker when its partition goes, and that the broker never takes.
-    @Test func workRefusedAfterItsRevocationIsNotBegun() async throws {
-        let (left, count) = try await PipelineWorld.with { pipeline in
-            let (record, _) = try pipeline.read("m", to: ["u"], PipelineWorld.origin(1))
-            let parked = try Self.parked("m", partition: 1).record
-            pipeline.parking.park(record, as: parked, pipeline.events)
+    @Test func workRefusedAfterItsRevocationIsNotBegun() throws {
+        let (left, count) = try ScriptedShard.withPipeline { world, pipeline in
+            let record = try world.record(of: try world.message(origin: .alone(1)))
+            pipeline.parking.park(record, as: Self.parked("m", partition: 1).record, pipeline.events)
             pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
             pipeline.parking.didGiveUp(WorkRef(slot: 0, generation: 0))
             return (Self.left(pipeline)["refused"], pipeline.parking.count)
@@ -71,9 +67,9 @@ import Testing
     }
 
     /// Begun before its partition went, and put off once more after that.
-    @Test func workOfARevokedPartitionIsNotParkedAgain() async throws {
-        let counts = try await PipelineWorld.with { pipeline in
-            try Self.fill(pipeline)
+    @Test func workOfARevokedPartitionIsNotParkedAgain() throws {
+        let counts = try ScriptedShard.withPipeline { world, pipeline in
+            try Self.fill(pipeline, world)
             var works: [ParkedWork] = []
             pipeline.parking.due.takeAll { works.append($0) }
             for work in works {
@@ -113,13 +109,12 @@ import Testing
         func intakeDidMeetFatalError(_ intake: Intake) {}
     }
 
-    private static func looks(events count: Int) async throws -> Int {
-        try await PipelineWorld.with { pipeline in
+    private static func looks(events count: Int) throws -> Int {
+        try ScriptedShard.withPipeline { world, pipeline in
             let owner = CountingOwner(pipeline)
             try pipeline.events.start(owner: owner)
             for index in 0..<count {
-                let job = try pipeline.read("m\(index)", to: ["u\(index)"], PipelineWorld.origin(1)).job
-                pipeline.fanOut.begin(job)
+                pipeline.fanOut.begin(try world.message("m\(index)", to: ["u\(index)"], origin: .alone(1)))
             }
             let partition = TopicPartition(topic: 0, partition: 1)
             let consumer = pipeline.events.consumer
@@ -130,19 +125,19 @@ import Testing
         }
     }
 
-    @Test func aRevocationLooksOnceForAllThatEndsInATurn() async throws {
-        let few = try await Self.looks(events: 50)
-        let many = try await Self.looks(events: 200)
+    @Test func aRevocationLooksOnceForAllThatEndsInATurn() throws {
+        let few = try Self.looks(events: 50)
+        let many = try Self.looks(events: 200)
         #expect(few <= 4 && many <= 4, "\(few) of 50, \(many) of 200")
     }
 
     // MARK: - Large groups that wait to be divided
 
-    @Test func largeGroupsThatWaitToBeDividedStopTheReading() async throws {
-        let rooms = try await PipelineWorld.with { pipeline in
+    @Test func largeGroupsThatWaitToBeDividedStopTheReading() throws {
+        let rooms = try ScriptedShard.withPipeline { world, pipeline in
             func addPlanned(_ count: Int) throws {
                 for index in 0..<count {
-                    let job = try pipeline.read("m", to: nil, conversation: "g\(index)", PipelineWorld.origin(1)).job
+                    let job = try world.message(to: nil, conversation: "g\(index)")
                     pipeline.fanOut.begin(job)
                     job.plan = ChunkPlan()
                 }
@@ -156,13 +151,12 @@ import Testing
     }
 
     /// What stays behind is looked for by a hash, whatever the number of conversations.
-    @Test func aPassOverWaitingGroupsCostsNoMoreThanTheirNumber() async throws {
-        try await PipelineWorld.with { pipeline in
+    @Test func aPassOverWaitingGroupsCostsNoMoreThanTheirNumber() throws {
+        try ScriptedShard.withPipeline { world, pipeline in
             func work(_ count: Int) throws -> CountedWork {
-                let origin = try PipelineWorld.origin(1)
                 for index in 0..<count {
                     let name = String(repeating: "g", count: 100) + "\(100_000 + index)"
-                    let job = try pipeline.read("m", to: nil, conversation: name, origin).job
+                    let job = try world.message(to: nil, conversation: name)
                     pipeline.fanOut.begin(job)
                     job.plan = ChunkPlan()
                     job.fanOutPhase = .readingPage
@@ -182,31 +176,19 @@ import Testing
 
     // MARK: - Bad records
 
-    @Test func manyBadRecordsAreFewLines() async throws {
-        let folder = try TemporaryFolder()
-        let file = folder.file("log")
-        let fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-        try #require(fd >= 0)
-        defer { close(fd) }
-        try await PipelineWorld.with(logFD: fd) { pipeline in
+    @Test func manyBadRecordsAreFewLines() throws {
+        let lines = Guarded<[String]>([])
+        let log = Log(level: .warning) { line in lines.withLock { $0.append(String(decoding: line, as: UTF8.self)) } }
+        try ScriptedShard.withPipeline(log: log) { _, pipeline in
             for index in 0..<10_000 {
                 let why = BadRecord(index.isMultiple(of: 2) ? .wrongType : .missing, "not as it should be")
                 pipeline.reject(
                     RejectedRecord(
-                        why: why, origin: try PipelineWorld.origin(0), topic: "im.events", offset: Int64(index),
-                        key: nil,
-                        value: nil), pipeline.events)
+                        why: why, origin: .alone(), topic: "im.events", offset: Int64(index), key: nil, value: nil),
+                    pipeline.events)
             }
         }
-        let lines = try text(of: file).split(separator: "\n").filter { $0.contains("dead-letter") }
-        #expect(lines.count == 2, "one per rule: \(lines.count)")
-    }
-
-    private func text(of file: String) throws -> String {
-        let stream = try #require(fopen(file, "r"))
-        defer { fclose(stream) }
-        var bytes = [UInt8](repeating: 0, count: 1 << 22)
-        let count = fread(&bytes, 1, bytes.count, stream)
-        return String(decoding: bytes[..<count], as: UTF8.self)
+        let count = lines.withLock { $0.count { $0.contains("dead-letter") } }
+        #expect(count == 2, "one per rule: \(count)")
     }
 }

@@ -74,15 +74,7 @@ import Testing
         }
     }
 
-    private static let place: RecordPlace = {
-        var ledger = OffsetLedger()
-        let partition = TopicPartition(topic: 1, partition: 0)
-        ledger.assign(partition)
-        guard case .tracked(let slot) = ledger.receive(partition, offset: 0, bytes: 1, nowNanos: 0) else {
-            preconditionFailure("a ledger that takes no record")
-        }
-        return RecordPlace(slot, .parked)
-    }()
+    private static let place = EventJob.Origin.alone(topic: 1, .parked).place
 
     private static func work(
         _ id: String, uid: String = "u", dueMs: Int64, writtenMs: Int64 = 0, cause: ParkCause = .unavailable,
@@ -366,11 +358,11 @@ import Testing
         #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
     }
 
-    @Test func theEventsOfAConversationAreCountedAcrossShards() async throws {
-        let seen = try await PipelineWorld.with { pipeline in
+    @Test func theEventsOfAConversationAreCountedAcrossShards() throws {
+        let seen = try ScriptedShard.withPipeline { world, pipeline in
             pipeline.work.share()
             let key = ConversationKey("im", "c").hash
-            let job = try pipeline.read("m", to: ["u"], PipelineWorld.origin(4)).job
+            let job = try world.message(origin: .alone(4))
             var seen: [String] = []
             func look() {
                 seen.append("\(pipeline.shard.conversations.contains(key)) \(job.app.inHand.ofPartition[4] ?? 0)")

@@ -49,8 +49,8 @@ import Testing
     }
 
     /// Redis is away, so that the repetition does not end.
-    @Test func decisionsWaitWhileChangesAreMadeAgain() async throws {
-        let waits = try await PipelineWorld.with { pipeline in
+    @Test func decisionsWaitWhileChangesAreMadeAgain() throws {
+        let waits = try ScriptedShard.withPipeline { _, pipeline in
             let now = pipeline.shard.nowNanos
             let record = #"{"v":1,"kind":"read","app":"im","event_id":"e","sent_ms":1700000000000,"uid":"u","#
             let event = try pipeline.shard.reader.read(
