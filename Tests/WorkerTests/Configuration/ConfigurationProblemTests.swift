@@ -12,6 +12,8 @@ struct ConfigurationProblemTests {
         var testDescription: String { problem }
     }
 
+    /// Of the app of `good`.
+    static let credentials = "{key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}"
     /// Lines 1-6 of every row that begins with it.
     static let good = """
         kafka: {brokers: "localhost:9092"}
@@ -19,7 +21,7 @@ struct ConfigurationProblemTests {
         apps:
           - id: im
             topic: com.example.im
-            credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}
+            credentials: \(credentials)
 
         """
 
@@ -319,8 +321,7 @@ struct ConfigurationProblemTests {
         for (password, count) in [("right", 0), ("wrong", 1)] {
             let file = try folder.write(Array(password.utf8), to: password)
             let yaml = Self.good.replacing(
-                "{key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}",
-                with: "{certificate_file: \(archive), password_file: \(file)}")
+                Self.credentials, with: "{certificate_file: \(archive), password_file: \(file)}")
             let problems = try Configuration.read(Array(yaml.utf8), source: "f").get().credentialProblems()
             #expect(problems.count == count)
             for problem in problems {

@@ -24,7 +24,7 @@ struct WeakLinkTests {
                 apps:
                   - id: im
                     topic: com.example.im
-                    credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}
+                    credentials: \(ConfigurationProblemTests.credentials)
                 """.utf8)
         }
     }

@@ -28,26 +28,16 @@ struct ExplainerTests {
         }
     }
 
-    private static let configuration = """
-        kafka: {brokers: "k:9092"}
-        redis: {url: "redis://localhost"}
-        apps:
-          - {id: im, topic: com.example.im, credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}}
-        """
-
     private func open(
-        membersMax: Int = 20, app more: String = "", credentials: String? = nil
+        membersMax: Int = 20, app line: String = "", credentials: String = ConfigurationProblemTests.credentials
     ) async throws -> Setup {
         let world = try StateWorld()
         try await world.connect()
         let store = try StateReader(.single(RedisEndpoint(url: world.server.url)))
         try await store.open()
-        var text = Self.configuration.replacing(
-            "topic: com.example.im,", with: "topic: com.example.im, \(more)")
-        if let credentials {
-            text = text.replacing(
-                "credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}", with: credentials)
-        }
+        let text =
+            ConfigurationProblemTests.good.replacing(ConfigurationProblemTests.credentials, with: credentials)
+            + "    \(line)\n"
         let configuration = try Configuration.read(Array(text.utf8), source: "f").get()
         return Setup(
             world: world, store: store, explainer: Explainer(configuration, store: store, membersMax: membersMax))
@@ -130,7 +120,7 @@ struct ExplainerTests {
 
     /// `badge: none`: only an alert that adds 1 for this recipient has `mutable-content`, and a revoke that lowered the number.
     @Test func explainSaysWhetherTheClientsExtensionSeesTheAlert() async throws {
-        let world = try await open(app: "badge: none,")
+        let world = try await open(app: "badge: none")
         try await bind(world.world, "bob")
         func aps(_ record: String) async throws -> JSONTree? {
             let bytes = try #require(try await world.explain(record).first?.payload)
@@ -312,7 +302,7 @@ struct ExplainerTests {
     }
 
     @Test func aCoalescedPushIsRecordedAsCoalesced() async throws {
-        let world = try await open(app: "coalesce: {window_s: 5},")
+        let world = try await open(app: "coalesce: {window_s: 5}")
         try await bind(world.world, "bob")
         let told = try #require(try await world.explain(message()).first)
         let step = try #require(told.steps.first { $0.name == "coalescing" })
@@ -324,7 +314,7 @@ struct ExplainerTests {
     }
 
     @Test func messagesHeldByDNDAreInTheDigest() async throws {
-        let world = try await open(app: "dnd_digest: true,")
+        let world = try await open(app: "dnd_digest: true")
         try await bind(world.world, "bob")
         var settings = UserState.SettingsChange()
         settings.dndOn = true
@@ -541,7 +531,7 @@ struct ExplainerTests {
     }
 
     @Test func aRevokeSaysWhetherItLowersTheBadge() async throws {
-        let world = try await open(app: "profile: wps, clear_on_read: true,")
+        let world = try await open(app: "profile: wps\n    clear_on_read: true")
         try await bind(world.world, "bob")
         let revoke = event(
             "revoke",
@@ -584,10 +574,8 @@ struct ExplainerTests {
     }
 
     @Test func theCredentialIsTheOneThatTheWorkerChooses() async throws {
-        let key = "key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ"
-        let world = try await open(
-            credentials:
-                "credentials: {cert: {certificate_file: c.p12}, key: {\(key)}, other: {\(key)}}")
+        let key = ConfigurationProblemTests.credentials
+        let world = try await open(credentials: "{cert: {certificate_file: c.p12}, key: \(key), other: \(key)}")
         let rows: [(TokenRecord.Kind, String?, String)] = [
             (.alert, nil, "cert"), (.alert, "other", "other"), (.alert, "none", "cert"), (.start, nil, "key"),
             (.start, "cert", "key"), (.start, "other", "other"),
@@ -608,7 +596,7 @@ struct ExplainerTests {
     }
 
     @Test func aLiveActivityWithoutAProviderKeyIsRefused() async throws {
-        let world = try await open(credentials: "credentials: {certificate_file: c.p12}")
+        let world = try await open(credentials: "{certificate_file: c.p12}")
         let record = TokenRecord(
             hex: "bb00", environment: .production, topic: "com.example.im", type: .start, boundMs: StateWorld.base)
         try await world.world.change("bob", .bind(.init(device: "phone", token: record, version: 1)))

@@ -46,8 +46,8 @@ struct ConfigurationChangeTests {
 
     @Test func aSetsOtherKeyIsTakenOverAndAnotherSetIsNot() throws {
         func change(_ credentials: String) throws -> ConfigurationChange {
-            let start = "{key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}"
-            let yaml = ConfigurationProblemTests.good.replacing(start, with: credentials)
+            let yaml = ConfigurationProblemTests.good.replacing(
+                ConfigurationProblemTests.credentials, with: credentials)
             let values = try Configuration.effective(Array(yaml.utf8), source: "f").get().values
             return ConfigurationChange(from: try Self.values(""), to: values)
         }
