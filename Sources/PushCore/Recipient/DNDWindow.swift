@@ -21,6 +21,11 @@ public struct DNDWindow: Sendable, Equatable {
         public var numbers: [Int] { (1...7).filter { contains(Days(day: $0)) } }
     }
 
+    /// What makes a change of the stored window wrong.
+    public enum Fault: Sendable {
+        case noStart, noEnd, sameEnds
+    }
+
     public init(start: Int, end: Int, days: Days = .all) {
         self.start = start
         self.end = end

@@ -235,8 +235,6 @@ public struct Configuration: Sendable {
             limits.connectionsMax = connections
             limits.answerNanos = UInt64(answerSeconds * 1_000_000_000)
             limits.unknownTries = unknownTries
-            limits.checkAfterNanos = Sender.checkAfterNanos
-            limits.holdNanos = Sender.holdNanos
             return limits
         }
     }

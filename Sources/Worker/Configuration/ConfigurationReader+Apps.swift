@@ -41,10 +41,10 @@ extension ConfigurationReader {
         let topics = topics(section)
         let topic = topics.first
         let credentials = credentials(section)
-        if let id, id.utf8.count > EventReader.Limit.id {
+        if let id, id.utf8.count > InputLimit.id {
             problems.add(
                 section["id"]?.mark ?? section.mark,
-                "\(section.name("id")) is longer than \(EventReader.Limit.id) bytes")
+                "\(section.name("id")) is longer than \(InputLimit.id) bytes")
         }
         if let id, id.utf8.contains(where: { ":{}".utf8.contains($0) }) {
             // Others write `p:{app:uid}`, `gw:` and `g:`, so such keys could not be distinguished.
@@ -123,7 +123,7 @@ extension ConfigurationReader {
         }
         if let overrides = section.bool("force_overrides_dnd") { policy.forceOverridesDND = overrides }
         if let clears = section.bool("clear_on_read") { policy.clearOnRead = clears }
-        if let prefix = section.string("prefix", atMost: EventReader.Limit.name, mayBeEmpty: true) {
+        if let prefix = section.string("prefix", atMost: InputLimit.name, mayBeEmpty: true) {
             policy.prefix = PrefixFormat(prefix)
         }
         if let cap = section.int("badge_cap", in: 0...Int(Int32.max)) { policy.badgeCap = Int64(cap) }
@@ -133,7 +133,7 @@ extension ConfigurationReader {
         // Only the server's own number is sent without an alert.
         if policy.badge != .server { policy.clearOnRead = false }
         if let communication = section.bool("communication") { policy.communication = communication }
-        if let language = section.string("default_language", atMost: EventReader.Limit.word) {
+        if let language = section.string("default_language", atMost: InputLimit.word) {
             policy.defaultLanguage = language
         }
         if let zone = section.string("default_tz") {
@@ -170,10 +170,10 @@ extension ConfigurationReader {
         guard case .mapping(let entries) = node.value, !entries.isEmpty,
             entries.allSatisfy({ if case .mapping = $0.value.value { true } else { false } })
         else { return credential(node, named: "default", path: app.name("credentials")).map { [$0] } ?? [] }
-        if let long = entries.first(where: { $0.key.utf8.count > EventReader.Limit.word }) {
+        if let long = entries.first(where: { $0.key.utf8.count > InputLimit.word }) {
             problems.add(
                 long.keyMark,
-                "\(app.name("credentials")): a name is longer than \(EventReader.Limit.word) bytes, and no bind could name it"
+                "\(app.name("credentials")): a name is longer than \(InputLimit.word) bytes, and no bind could name it"
             )
         }
         return entries.compactMap {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Digits
+import PushCore
 import YAML
 
 /// A mapping being read: takes known keys, reports unknown ones and values of the wrong form, and continues.
@@ -153,7 +154,7 @@ struct Section {
 
     func word<Word: RawRepresentable<String>>(_ key: String, _ words: [String], _ type: Word.Type) -> Word? {
         guard let node = self[key] else { return nil }
-        if case .scalar(let text, _) = node.value, text.utf8.count <= EventReader.Limit.name,
+        if case .scalar(let text, _) = node.value, text.utf8.count <= InputLimit.name,
             let word = Word(rawValue: text)
         {
             return word

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Digits
 import Payload
+import PushCore
 import Telemetry
 import YAML
 
@@ -43,7 +44,7 @@ final class TemplatesReader {
         }
         var texts: [String: Templates.Language] = [:]
         for entry in languages.all {
-            bound(entry, EventReader.Limit.word)
+            bound(entry, InputLimit.word)
             texts[entry.key] = language(entry.value, path: "languages.\(entry.key)")
         }
         return Templates(languages: texts)
@@ -58,7 +59,7 @@ final class TemplatesReader {
         if let contentKeys, contentKeys.all.count > Self.contentKeysMax {
             problems.add(contentKeys.mark, "\(contentKeys.path) has more than \(Self.contentKeysMax) texts")
         }
-        for entry in contentKeys?.all ?? [] { bound(entry, EventReader.Limit.word) }
+        for entry in contentKeys?.all ?? [] { bound(entry, InputLimit.word) }
         if let merged, merged["other"] == nil {
             problems.add(merged.mark, "\(merged.path) needs other: it serves every number without a form of its own")
         }
@@ -75,7 +76,7 @@ final class TemplatesReader {
         guard let section else { return [:] }
         var templates: [UTF8Key: Templates.Template] = [:]
         for entry in section.all {
-            bound(entry, EventReader.Limit.name)
+            bound(entry, InputLimit.name)
             let path = "\(section.path).\(entry.key)"
             let texts = Section(entry.value, path: path, keys: ["title", "content"], problems: problems)
             let template = Templates.Template(title: texts.string("title"), content: texts.string("content"))

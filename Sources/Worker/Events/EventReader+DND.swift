@@ -19,7 +19,7 @@ extension EventReader {
             throw dnd.outOfRange(.end, "start and end must differ")
         }
         let hasSingleWindow = change.dndStart != nil || change.dndEnd != nil || change.dndDays != nil
-        guard let list = try dnd.list(.windows, of: "windows", atMost: Limit.windows) else { return }
+        guard let list = try dnd.list(.windows, of: "windows", atMost: InputLimit.windows) else { return }
         if hasSingleWindow {
             throw dnd.outOfRange(.windows, "cannot be given together with start, end or days")
         }
@@ -45,7 +45,7 @@ extension EventReader {
     }
 
     private func days(_ scope: FieldScope<QuietKey>) throws(BadRecord) -> DNDWindow.Days? {
-        guard let list = try scope.list(.days, of: "days", atMost: Limit.elements) else { return nil }
+        guard let list = try scope.list(.days, of: "days", atMost: InputLimit.elements) else { return nil }
         var days: DNDWindow.Days = []
         var index = 0
         for element in list.elements {
@@ -63,7 +63,7 @@ extension EventReader {
 
     /// A time zone that the system knows, or an empty text.
     func zone<Key>(_ scope: FieldScope<Key>, _ key: Key) throws(BadRecord) -> String? {
-        guard let zone = try scope.string(key, bytes: Limit.word) else { return nil }
+        guard let zone = try scope.string(key, bytes: InputLimit.word) else { return nil }
         if zone.isEmpty || zones.knows(zone) { return zone }
         let hint = zones.nearest(to: zone).map { "; the nearest name is \($0)" } ?? ""
         throw scope.outOfRange(key, "is not a time zone of this system\(hint)")
@@ -87,7 +87,7 @@ extension EventReader {
     }
 
     /// The error of a `settings` record that the stored settings make wrong.
-    func windowFault(_ fault: StateOutcome.WindowFault, in bytes: [UInt8]) -> BadRecord {
+    func windowFault(_ fault: DNDWindow.Fault, in bytes: [UInt8]) -> BadRecord {
         let parsed = parse(bytes) { root in
             let object = root["dnd"]
             let end = object?["end"]

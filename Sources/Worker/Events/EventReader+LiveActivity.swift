@@ -17,7 +17,7 @@ extension EventReader {
             throw incompleteStart(la, attributesType == nil, attributes == nil, !hasTitleOrBody(alert))
         }
         return LiveActivity(
-            msgID: try record.filled(.msgID, bytes: Limit.id),
+            msgID: try record.filled(.msgID, bytes: InputLimit.id),
             uids: uids ?? [],
             activityID: try la.requiredIdentifier(.activityID),
             action: action,
@@ -47,7 +47,7 @@ extension EventReader {
         for key in [PartKey.devices, .tokens] where audience.fields[key] != nil {
             throw audience.outOfRange(key, "cannot be given in a live_activity")
         }
-        let uids = try audience.uids(.uids, atMost: Limit.recipients)
+        let uids = try audience.uids(.uids, atMost: InputLimit.recipients)
         if uids == nil, action == .start { throw audience.missing(.uids) }
         return uids
     }

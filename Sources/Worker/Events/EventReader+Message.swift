@@ -8,10 +8,10 @@ extension EventReader {
         _ record: FieldScope<RecordKey>, _ kind: Message.Kind, sentMs: Int64
     ) throws(BadRecord) -> Message {
         let conversation = try conversation(record)
-        let expireAtMs = try record.time(.expireAtMs) ?? sentMs &+ Limit.dayMs
+        let expireAtMs = try record.time(.expireAtMs) ?? sentMs &+ InputLimit.dayMs
         return Message(
             kind: kind,
-            msgID: try record.requiredIdentifier(.msgID, bytes: Limit.id),
+            msgID: try record.requiredIdentifier(.msgID, bytes: InputLimit.id),
             serverSeq: try record.int(.serverSeq),
             expireAtMs: expireAtMs,
             conversation: conversation,
@@ -28,18 +28,19 @@ extension EventReader {
         guard let object = try record.object(.conv) else { throw record.missing(.conv) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.conv")
         return Conversation(
-            id: try part.requiredIdentifier(.id, bytes: Limit.user),
+            id: try part.requiredIdentifier(.id, bytes: InputLimit.user),
             type: try part.requiredWord(.type, Conversation.Kind.self, "p2p, group, ultra, system, custom"),
-            name: try part.text(.label, limit: Limit.conversationName))
+            name: try part.text(.label, limit: InputLimit.conversationName))
     }
 
     private func sender(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Message.Sender {
         guard let object = try record.object(.from) else { throw record.missing(.from) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.from")
         return Message.Sender(
-            uid: try part.requiredIdentifier(.uid, bytes: Limit.user), nick: try part.text(.nick, limit: Limit.nick),
-            device: try part.filled(.device, bytes: Limit.user),
-            avatar: try part.filled(.avatar, bytes: Limit.url))
+            uid: try part.requiredIdentifier(.uid, bytes: InputLimit.user),
+            nick: try part.text(.nick, limit: InputLimit.nick),
+            device: try part.filled(.device, bytes: InputLimit.user),
+            avatar: try part.filled(.avatar, bytes: InputLimit.url))
     }
 
     private func audience(
@@ -50,7 +51,7 @@ extension EventReader {
             return Message.Audience()
         }
         let part = FieldScope(partKeys.fields(of: object), path: "$.to")
-        let uids = try part.uids(.uids, atMost: Limit.recipients)
+        let uids = try part.uids(.uids, atMost: InputLimit.recipients)
         let limit = try deviceLimit(part)
         if limit?.tokens == nil {
             if required, uids == nil { throw part.missing(.uids) }
@@ -61,8 +62,8 @@ extension EventReader {
     }
 
     private func deviceLimit(_ part: FieldScope<PartKey>) throws(BadRecord) -> DeviceLimit? {
-        let devices = try part.identifiers(.devices, bytes: Limit.user, atMost: Limit.addressed)
-        let tokens = try part.hexTokens(.tokens, atMost: Limit.addressed)
+        let devices = try part.identifiers(.devices, bytes: InputLimit.user, atMost: InputLimit.addressed)
+        let tokens = try part.hexTokens(.tokens, atMost: InputLimit.addressed)
         return devices == nil && tokens == nil ? nil : DeviceLimit(devices: devices, tokens: tokens)
     }
 
@@ -78,7 +79,7 @@ extension EventReader {
         guard let object = try record.object(.revoke) else { throw record.missing(.revoke) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.revoke")
         return Message.Revoke(
-            targetMsgID: try part.requiredIdentifier(.targetMsgID, bytes: Limit.id),
+            targetMsgID: try part.requiredIdentifier(.targetMsgID, bytes: InputLimit.id),
             badge: try part.word(.badge, Message.Revoke.Badge.self, "decrease, keep, count") ?? .decrease)
     }
 
@@ -87,8 +88,8 @@ extension EventReader {
         let push = FieldScope(pushKeys.fields(of: object), path: "$.push")
         return PushOptions(
             enabled: try push.bool(.enabled) ?? true,
-            title: try push.text(.title, limit: Limit.title),
-            content: try push.text(.content, limit: Limit.content),
+            title: try push.text(.title, limit: InputLimit.title),
+            content: try push.text(.content, limit: InputLimit.content),
             prefix: try push.bool(.prefix) ?? true,
             badge: try push.bool(.badge) ?? true,
             force: try force(push),
@@ -106,10 +107,10 @@ extension EventReader {
             priority: try push.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
             strategy: try push.int(.strategy, in: 1...4).flatMap { Strategy(rawValue: $0) },
             sms: try push.bool(.sms) ?? false,
-            subtitle: try push.text(.subtitle, limit: Limit.title),
-            image: try push.filled(.image, bytes: Limit.url),
+            subtitle: try push.text(.subtitle, limit: InputLimit.title),
+            image: try push.filled(.image, bytes: InputLimit.url),
             template: try template(push),
-            taskID: try push.filled(.taskID, bytes: Limit.task),
+            taskID: try push.filled(.taskID, bytes: InputLimit.task),
             isMutable: try push.bool(.mutable) ?? true)
     }
 
@@ -123,8 +124,8 @@ extension EventReader {
         let part = FieldScope(partKeys.fields(of: object), path: "$.push.force")
         return PushOptions.Force(
             mode: try part.word(.mode, PushOptions.Force.Mode.self, "none, list, all") ?? .none,
-            uids: try part.uids(.uids, atMost: Limit.forced, mayBeEmpty: true) ?? [],
-            content: try part.text(.content, limit: Limit.content),
+            uids: try part.uids(.uids, atMost: InputLimit.forced, mayBeEmpty: true) ?? [],
+            content: try part.text(.content, limit: InputLimit.content),
             liftsMute: try part.bool(.liftMute) ?? true)
     }
 
@@ -132,7 +133,7 @@ extension EventReader {
         guard let object = try push.object(.template) else { return nil }
         let part = FieldScope(partKeys.fields(of: object), path: "$.push.template")
         return PushOptions.Template(
-            id: try part.requiredIdentifier(.id), args: try part.texts(.args, limit: Limit.content))
+            id: try part.requiredIdentifier(.id), args: try part.texts(.args, limit: InputLimit.content))
     }
 
     private func payload(_ push: FieldScope<PushKey>) throws(BadRecord) -> CustomPayload? {
@@ -141,7 +142,7 @@ extension EventReader {
         guard value.isObject else { throw push.fault(.wrongType, "must be an object or a string", .payload, value) }
         guard case .object(let members) = try push.value(.payload, value) else { return nil }
         // The limit counts compact JSON with no more escapes than needed. Most records are shorter as a whole.
-        if value.documentCount > Limit.payload, let source = value.sourceBytes, source.count > Limit.payload {
+        if value.documentCount > InputLimit.payload, let source = value.sourceBytes, source.count > InputLimit.payload {
             var writer = JSONWriter()
             writer.value(.object(members))
             if Self.isLong(writer.count, { String(decoding: writer.bytes, as: UTF8.self) }) {
@@ -171,11 +172,11 @@ extension EventReader {
     }
 
     private static func longPayload(_ push: FieldScope<PushKey>, _ value: JSONCursor) -> BadRecord {
-        push.fault(.longPayload, "longer than \(Limit.payload) characters", .payload, value)
+        push.fault(.longPayload, "longer than \(InputLimit.payload) characters", .payload, value)
     }
 
     private static func isLong(_ bytes: Int, _ text: () -> String) -> Bool {
-        if bytes <= Limit.payload { return false }
-        return bytes > TextCut.bytes(ofCharacters: Limit.payload) || text().count > Limit.payload
+        if bytes <= InputLimit.payload { return false }
+        return bytes > TextCut.bytes(ofCharacters: InputLimit.payload) || text().count > InputLimit.payload
     }
 }

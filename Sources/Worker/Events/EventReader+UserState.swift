@@ -6,7 +6,7 @@ extension EventReader {
     func userState(
         _ record: FieldScope<RecordKey>, kind: String, sentMs: Int64
     ) throws(BadRecord) -> UserState {
-        let uid = try record.requiredIdentifier(.uid, bytes: Limit.user)
+        let uid = try record.requiredIdentifier(.uid, bytes: InputLimit.user)
         return UserState(uid: uid, change: try change(record, kind: kind, sentMs: sentMs))
     }
 
@@ -18,11 +18,11 @@ extension EventReader {
         case "unbind": return .unbind(try unbinding(record))
         case "settings": return .settings(try settings(record))
         case "mute":
-            let conversation = try record.requiredIdentifier(.convID, bytes: Limit.user)
+            let conversation = try record.requiredIdentifier(.convID, bytes: InputLimit.user)
             let untilMs = try record.time(.untilMs, mayBeZero: true)
             return .mute(conversation: conversation, level: try muteLevel(record), untilMs: untilMs)
         case "read":
-            let conversation = try record.requiredIdentifier(.convID, bytes: Limit.user)
+            let conversation = try record.requiredIdentifier(.convID, bytes: InputLimit.user)
             // The client's clock made it, as those of a report.
             let upToMs = try record.time(.upToMs, mayBeZero: true).map { min($0, sentMs) }
             let mark = UserState.ReadMark(seq: try record.int(.upToSeq), ms: upToMs)
@@ -34,13 +34,13 @@ extension EventReader {
             return .read(conversation: conversation, upTo: mark)
         case "badge_report":
             return .badgeReport(
-                device: try record.requiredIdentifier(.device, bytes: Limit.user),
+                device: try record.requiredIdentifier(.device, bytes: InputLimit.user),
                 // The range of a badge, so that sums never overflow.
                 value: min(max(try record.requiredInt(.value), 0), Int64(Int32.max)),
                 clientMs: min(try record.requiredTime(.clientMs), sentMs))
         case "ack":
-            let device = try record.requiredIdentifier(.device, bytes: Limit.user)
-            let msgIDs = try record.identifiers(.msgIDs, bytes: Limit.id, atMost: Limit.acknowledged)
+            let device = try record.requiredIdentifier(.device, bytes: InputLimit.user)
+            let msgIDs = try record.identifiers(.msgIDs, bytes: InputLimit.id, atMost: InputLimit.acknowledged)
             guard let msgIDs else { throw record.missing(.msgIDs) }
             return .ack(device: device, connectionEpoch: try record.int(.connEpoch), msgIDs: msgIDs)
         case "arrived_report": return .arrivedReport(try report(record, at: .arrivedMs, sentMs: sentMs))
@@ -53,9 +53,9 @@ extension EventReader {
         _ record: FieldScope<RecordKey>, at time: RecordKey, sentMs: Int64
     ) throws(BadRecord) -> UserState.PushReport {
         UserState.PushReport(
-            device: try record.requiredIdentifier(.device, bytes: Limit.user),
+            device: try record.requiredIdentifier(.device, bytes: InputLimit.user),
             pid: try record.requiredIdentifier(.pid).lowercased(),
-            msgID: try record.filled(.msgID, bytes: Limit.id),
+            msgID: try record.filled(.msgID, bytes: InputLimit.id),
             atMs: try record.time(time).map { min($0, sentMs) })
     }
 
@@ -76,15 +76,15 @@ extension EventReader {
         _ record: FieldScope<RecordKey>, sentMs: Int64
     ) throws(BadRecord) -> UserState.Binding {
         let token = try token(record)
-        let device = try token.requiredIdentifier(.device, bytes: Limit.user)
+        let device = try token.requiredIdentifier(.device, bytes: InputLimit.user)
         let bound = TokenRecord(
             hex: try token.hexToken(.token),
             environment: try token.requiredWord(.env, APNsEnvironment.self, "production, sandbox"),
             topic: try topic(token),
             type: try token.requiredWord(.type, TokenRecord.Kind.self, "alert, voip, activity, start"),
-            credential: try token.string(.cert, bytes: Limit.word),
-            contentKey: try token.string(.contentKey, bytes: Limit.word),
-            language: try token.string(.lang, bytes: Limit.word),
+            credential: try token.string(.cert, bytes: InputLimit.word),
+            contentKey: try token.string(.contentKey, bytes: InputLimit.word),
+            language: try token.string(.lang, bytes: InputLimit.word),
             zone: try zone(token, .tz),
             activityID: try token.filled(.activityID),
             attributesType: try token.filled(.attributesType),
@@ -105,7 +105,7 @@ extension EventReader {
     private func unbinding(_ record: FieldScope<RecordKey>) throws(BadRecord) -> UserState.Unbinding {
         let token = try token(record)
         return UserState.Unbinding(
-            device: try token.requiredIdentifier(.device, bytes: Limit.user),
+            device: try token.requiredIdentifier(.device, bytes: InputLimit.user),
             token: try token.hexToken(.token),
             version: try token.requiredInt(.bindVer))
     }
@@ -116,8 +116,8 @@ extension EventReader {
         change.showDetail = try record.bool(.showDetail)
         change.pushWhenDesktopOnline = try record.bool(.pushWhenDesktopOnline)
         change.holdSeconds = try record.int(.holdS, in: 0...600)
-        change.language = try record.string(.lang, bytes: Limit.word)
-        change.phone = try record.string(.phone, bytes: Limit.phone)
+        change.language = try record.string(.lang, bytes: InputLimit.word)
+        change.phone = try record.string(.phone, bytes: InputLimit.phone)
         return change
     }
 }

@@ -26,7 +26,7 @@ public final class EventReader {
     static let checkedMax = 16
     static let checkedBytesMax = 4096
     /// For a payload that is a text: the record's parser is in use then.
-    private(set) lazy var payloadParser = JSONParser(maxBytes: TextCut.bytes(ofCharacters: Limit.payload))
+    private(set) lazy var payloadParser = JSONParser(maxBytes: TextCut.bytes(ofCharacters: InputLimit.payload))
     let recordKeys = JSONKeyTable<RecordKey>()
     let partKeys = JSONKeyTable<PartKey>()
     let pushKeys = JSONKeyTable<PushKey>()
@@ -34,41 +34,6 @@ public final class EventReader {
     let tokenKeys = JSONKeyTable<TokenKey>()
     let quietKeys = JSONKeyTable<QuietKey>()
     let zones: SystemZones
-
-    /// The limits of contract sections 0 and 2. Other outside data, such as Redis and configuration, uses the same
-    /// numbers.
-    enum Limit {
-        // Bytes of UTF-8.
-        static var id: Int { 64 }
-        /// `uid`, `device`, `conv.id`.
-        static var user: Int { 128 }
-        /// `cert`, `content_key`, `lang` and `tz`.
-        static var word: Int { 64 }
-        static var phone: Int { 20 }
-        static var url: Int { 512 }
-        /// `push.task_id`.
-        static var task: Int { 64 }
-        /// A name, an identifier or an object's key without its own limit in the contract.
-        static var name: Int { 256 }
-        // Characters.
-        static var nick: Int { 64 }
-        static var conversationName: Int { 100 }
-        static var title: Int { 100 }
-        static var content: Int { 500 }
-        static var payload: Int { 2048 }
-        // Elements.
-        static var forced: Int { 100 }
-        /// `dnd.windows`, and the days of one.
-        static var windows: Int { 7 }
-        static var recipients: Int { 100_000 }
-        static var acknowledged: Int { 1_000 }
-        /// Maximum of items in `to.devices` and in `to.tokens`.
-        static var addressed: Int { 1_000 }
-        /// A list or an object without its own limit in the contract.
-        static var elements: Int { 10_000 }
-        /// The lifetime of an event without `expire_at_ms`.
-        static var dayMs: Int64 { 86_400_000 }
-    }
 
     /// - Parameters:
     /// - apps: the ids of the configured apps.
@@ -136,9 +101,12 @@ public final class EventReader {
         isRight(kafkaMs: kafkaMs ?? 0, nowMs: nowMs) ? kafkaMs ?? nowMs : nowMs
     }
 
+    /// A clock is right as long as it is off by this at most.
+    static let clockToleranceMs: Int64 = 60_000
+
     /// Whether a record's time does not depend on its reader's clock.
     static func isRight(kafkaMs: Int64, nowMs: Int64) -> Bool {
-        kafkaMs > 0 && kafkaMs &- ClockWatch.noticeMs <= nowMs
+        kafkaMs > 0 && kafkaMs &- clockToleranceMs <= nowMs
     }
 
     /// Looks into bytes that were read as an event before; nil if they are no JSON.
@@ -169,14 +137,14 @@ public final class EventReader {
         }
         let kind = try record.requiredString(.kind)
         let app = try app(of: record)
-        let id = try record.requiredIdentifier(.eventID, bytes: Limit.id)
+        let id = try record.requiredIdentifier(.eventID, bytes: InputLimit.id)
         let sentMs = min(try record.requiredTime(.sentMs), latestMs)
         return Event(app: app, id: id, sentMs: sentMs, body: try body(kind, of: record, on: topic, sentMs: sentMs))
     }
 
     private func app(of record: FieldScope<RecordKey>) throws(BadRecord) -> String {
         if let lastApp, try record.required(.app).isString(lastApp) { return lastApp }
-        let app = try record.requiredIdentifier(.app, bytes: Limit.id)
+        let app = try record.requiredIdentifier(.app, bytes: InputLimit.id)
         guard apps.contains(UTF8Key(app)) else {
             throw record.fault(.unknownApp, unknownApp(app), .app, try record.required(.app))
         }

@@ -43,23 +43,23 @@ struct FieldScope<Key: JSONKey> {
     }
 
     /// A name or a word of at most `bytes` bytes, possibly empty.
-    func string(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String? {
+    func string(_ key: Key, bytes: Int = InputLimit.name) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }
         return try string(value, key, bytes: bytes, item: nil)
     }
 
-    func requiredString(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String {
+    func requiredString(_ key: Key, bytes: Int = InputLimit.name) throws(BadRecord) -> String {
         try string(try required(key), key, bytes: bytes, item: nil)
     }
 
     /// Like `string`; an empty one counts as absent.
-    func filled(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String? {
+    func filled(_ key: Key, bytes: Int = InputLimit.name) throws(BadRecord) -> String? {
         try string(key, bytes: bytes).flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// A non-empty string of at most `bytes` bytes, because a cut identifier would be another one. `filled` reads an
     /// optional one.
-    func requiredIdentifier(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String {
+    func requiredIdentifier(_ key: Key, bytes: Int = InputLimit.name) throws(BadRecord) -> String {
         let value = try required(key)
         let text = try string(value, key, bytes: bytes, item: nil)
         guard !text.isEmpty else { throw fault(.missing, "required field is empty", key, value) }
@@ -172,9 +172,9 @@ struct FieldScope<Key: JSONKey> {
 
     /// A list of users. Elements have no default, so null is no string there.
     func uids(
-        _ key: Key, atMost most: Int = EventReader.Limit.elements, mayBeEmpty: Bool = false
+        _ key: Key, atMost most: Int = InputLimit.elements, mayBeEmpty: Bool = false
     ) throws(BadRecord) -> [String]? {
-        try identifiers(key, bytes: EventReader.Limit.user, atMost: most, mayBeEmpty: mayBeEmpty)
+        try identifiers(key, bytes: InputLimit.user, atMost: most, mayBeEmpty: mayBeEmpty)
     }
 
     /// A list of identifiers, none of them empty.
@@ -217,10 +217,10 @@ struct FieldScope<Key: JSONKey> {
             switch error {
             case .key(let byte):
                 throw BadRecord(
-                    .longIdentifier, "holds a key longer than \(EventReader.Limit.name) bytes", at: place, byte: byte)
+                    .longIdentifier, "holds a key longer than \(InputLimit.name) bytes", at: place, byte: byte)
             case .list(let byte):
                 throw BadRecord(
-                    .longList, "holds more than \(EventReader.Limit.elements) items", at: place, byte: byte)
+                    .longList, "holds more than \(InputLimit.elements) items", at: place, byte: byte)
             }
         }
     }

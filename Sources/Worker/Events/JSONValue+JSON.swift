@@ -24,7 +24,7 @@ extension JSONValue {
     }
 
     private static func elements(of array: JSONCursor) throws(Unbounded) -> [JSONValue] {
-        guard array.count <= EventReader.Limit.elements else { throw .list(byte: array.offset) }
+        guard array.count <= InputLimit.elements else { throw .list(byte: array.offset) }
         var elements: [JSONValue] = []
         elements.reserveCapacity(array.count)
         for element in array.elements { elements.append(try JSONValue(element)) }
@@ -32,8 +32,8 @@ extension JSONValue {
     }
 
     private static func members(of object: JSONCursor) throws(Unbounded) -> [Member] {
-        guard object.count <= EventReader.Limit.elements else { throw .list(byte: object.offset) }
-        for (key, _) in object.members where (key.utf8?.count ?? 0) > EventReader.Limit.name {
+        guard object.count <= InputLimit.elements else { throw .list(byte: object.offset) }
+        for (key, _) in object.members where (key.utf8?.count ?? 0) > InputLimit.name {
             throw .key(byte: key.offset)
         }
         let named = object.members.lastOfEachKey()

@@ -82,7 +82,7 @@ public actor Explainer {
     /// Non-nil: with the user's stored settings, the record leaves a DND window incomplete.
     private func windowFault(
         _ state: UserState, of event: borrowing Event, now: Int64
-    ) async throws(RedisFault) -> StateOutcome.WindowFault? {
+    ) async throws(RedisFault) -> DNDWindow.Fault? {
         guard case .settings(let change) = state.change, change.touchesWindow else { return nil }
         let (app, sentMs) = (event.app, event.sentMs)
         return try await store.ask(

@@ -205,7 +205,7 @@ extension StateReader {
     }
 
     /// The user's own mutes, also ended ones.
-    private func mutes(app: String, uid: String) async throws(RedisFault) -> [UserFacts.Muted] {
+    private func mutes(app: String, uid: String) async throws(RedisFault) -> [MutedConversation] {
         try await ask(
             { (store, tag) throws(RedisFault) in try store.readConversations(app: app, uid: uid, tag: tag) },
             { RecipientReplies.mutes($0) })
@@ -246,15 +246,9 @@ public struct UserFacts: Sendable {
     /// Uncapped.
     public var badge: Int64 = 0
     /// The user's own mutes by conversation, also ended ones.
-    public var mutes: [Muted] = []
+    public var mutes: [MutedConversation] = []
     /// Parts that count as absent, because their keys have a wrong type.
     public var unreadable: [String] = []
-
-    /// A conversation that the user muted.
-    public struct Muted: Sendable {
-        public var conversation: String
-        public var mute: Recipient.Mute
-    }
 
     /// A field as it is stored, cut.
     public struct Malformed: Sendable {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import EventLoop
+import PushCore
 
 /// A question in the page's form: why did this user get no push for this message?
 package struct TraceQuestion: Sendable, Equatable {
@@ -25,8 +26,8 @@ package struct TraceQuestion: Sendable, Equatable {
         let message = fields["msg"] ?? ""
         if app.isEmpty { return .wrong("the app is missing") }
         if uid.isEmpty { return .wrong("the user is missing") }
-        guard app.utf8.count <= EventReader.Limit.id, uid.utf8.count <= EventReader.Limit.user,
-            message.utf8.count <= EventReader.Limit.id
+        guard app.utf8.count <= InputLimit.id, uid.utf8.count <= InputLimit.user,
+            message.utf8.count <= InputLimit.id
         else {
             return .wrong("an id is longer than the contract allows: app and message 64 bytes, user 128")
         }

@@ -141,6 +141,8 @@ struct ShardParts {
         case .failure(let problem): throw StartFault(problem.description)
         }
         var limits = app.limits.client
+        limits.checkAfterNanos = Sender.checkAfterNanos
+        limits.holdNanos = Sender.holdNanos
         limits.lanes = configuration.lanes
         reportExpiry(of: loaded, app: app.policy.id, name: credential.name)
         var clients: [AppContext.Client] = []

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Digits
 import Glibc
+import PushCore
 
 /// Reads the compact records in hashes: numbers, words, and texts with a length prefix.
 ///
@@ -61,7 +62,7 @@ struct CompactText {
 
     /// A word of at most `bytes` bytes as text, with invalid UTF-8 repaired; nil for a longer one, which is skipped
     /// too.
-    mutating func text(until separator: UInt8 = UInt8(ascii: " "), atMost bytes: Int = EventReader.Limit.name)
+    mutating func text(until separator: UInt8 = UInt8(ascii: " "), atMost bytes: Int = InputLimit.name)
         -> String?
     {
         Self.text(word(until: separator), atMost: bytes)
@@ -81,13 +82,13 @@ struct CompactText {
     }
 
     /// `<length>:<bytes>` within the limit; longer ones are skipped and read as nil.
-    mutating func string(atMost most: Int = EventReader.Limit.name) -> String? {
+    mutating func string(atMost most: Int = InputLimit.name) -> String? {
         guard let count = number(until: UInt8(ascii: ":")) else { return nil }
         return string(count, atMost: most)
     }
 
     /// A text of `count` bytes, if they are present.
-    mutating func string(_ count: Int64, atMost most: Int = EventReader.Limit.name) -> String? {
+    mutating func string(_ count: Int64, atMost most: Int = InputLimit.name) -> String? {
         guard count >= 0, count <= bytes.count - next else { return nil }
         let start = next
         next += Int(count)
@@ -95,7 +96,7 @@ struct CompactText {
     }
 
     /// Like `string`, or `-` for none.
-    mutating func optional(atMost most: Int = EventReader.Limit.name) -> String? {
+    mutating func optional(atMost most: Int = InputLimit.name) -> String? {
         skip(UInt8(ascii: "-")) ? nil : string(atMost: most)
     }
 

@@ -30,7 +30,7 @@ struct EarlierNotes: Sendable, Equatable {
     init(_ bytes: UnsafeRawBufferPointer) {
         var text = CompactText(bytes)
         while let note = text.byte().flatMap(Note.init(rawValue:)),
-            let content = text.string(atMost: EventReader.Limit.user)
+            let content = text.string(atMost: InputLimit.user)
         {
             switch note {
             case .accepted: accepted.append(EarlierPush(content))

@@ -17,7 +17,7 @@ public struct OwnerReply: Sendable, Equatable {
         guard text.skip("1 "), let version = StateKeys.version(of: text.word()) else { return nil }
         isBound = text.skip("b ")
         if !isBound { isDead = text.word().elementsEqual("d".utf8) }
-        guard let count = text.number(), let uid = text.string(count, atMost: EventReader.Limit.user)
+        guard let count = text.number(), let uid = text.string(count, atMost: InputLimit.user)
         else { return nil }
         self.uid = uid
         self.version = version

@@ -11,7 +11,7 @@ enum PresenceText {
     static func entry(device: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> DevicePresence? {
         let comma = UInt8(ascii: ",")
         var text = CompactText(value)
-        guard let device = CompactText.text(device, atMost: EventReader.Limit.user),
+        guard let device = CompactText.text(device, atMost: InputLimit.user),
             let state = text.text(until: comma).flatMap(DevicePresence.State.init(rawValue:)),
             let platform = text.text(until: comma).flatMap(DevicePresence.Platform.init(rawValue:)),
             let gateway = text.text(until: comma), !gateway.isEmpty, gateway != "-",
@@ -25,8 +25,8 @@ enum PresenceText {
         guard let split = tail.lastIndex(of: comma) else { return nil }
         let flags = tail[(split + 1)...]
         let conversation = UnsafeRawBufferPointer(rebasing: tail[..<split])
-        guard flags.count <= EventReader.Limit.name,
-            let active = CompactText.text(conversation, atMost: EventReader.Limit.user)
+        guard flags.count <= InputLimit.name,
+            let active = CompactText.text(conversation, atMost: InputLimit.user)
         else { return nil }
         return DevicePresence(
             device: device, state: state, platform: platform, gateway: gateway,

@@ -31,14 +31,14 @@ public enum RecipientReplies {
     }
 
     /// The mutes among all fields of the key, by conversation; unreadable ones are absent.
-    static func mutes(_ reply: borrowing RedisReply) -> [UserFacts.Muted] {
-        var mutes: [UserFacts.Muted] = []
+    static func mutes(_ reply: borrowing RedisReply) -> [MutedConversation] {
+        var mutes: [MutedConversation] = []
         reply.forEachPair { field, value in
             guard let letter = field.bytes.first, letter == UInt8(ascii: "m"), let mute = mute(value.bytes),
                 let conversation = CompactText.text(
-                    UnsafeRawBufferPointer(rebasing: field.bytes.dropFirst()), atMost: EventReader.Limit.name)
+                    UnsafeRawBufferPointer(rebasing: field.bytes.dropFirst()), atMost: InputLimit.name)
             else { return }
-            mutes.append(UserFacts.Muted(conversation: conversation, mute: mute))
+            mutes.append(MutedConversation(conversation: conversation, mute: mute))
         }
         return mutes.sorted { $0.conversation < $1.conversation }
     }
@@ -54,7 +54,7 @@ public enum RecipientReplies {
                     tokens.append(token)
                 }
             } else if field.bytes.first == UInt8(ascii: "y") {
-                guard recipient.parked.count < devicesMax, field.bytes.count <= EventReader.Limit.user + 1,
+                guard recipient.parked.count < devicesMax, field.bytes.count <= InputLimit.user + 1,
                     let note = ParkedNote(value.bytes)
                 else { return }
                 let device = UnsafeRawBufferPointer(rebasing: field.bytes.dropFirst())
@@ -145,11 +145,17 @@ public struct MemberPage: Sendable, Equatable {
         members.reserveCapacity(reply[1].count / 2)
         reply[1].forEachPair { uid, level in
             // No user can have this name, because no record accepts it.
-            guard let uid = CompactText.text(uid.bytes, atMost: EventReader.Limit.user) else { return }
+            guard let uid = CompactText.text(uid.bytes, atMost: InputLimit.user) else { return }
             if uid.isEmpty { return emptyCount += 1 }
             members.append(Member(uid: uid, level: RecipientReplies.level(level) ?? .unset))
         }
         self.members = members
         self.emptyCount = emptyCount
     }
+}
+
+/// A conversation that the user muted.
+public struct MutedConversation: Sendable {
+    public var conversation: String
+    public var mute: Recipient.Mute
 }

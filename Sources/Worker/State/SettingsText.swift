@@ -30,7 +30,7 @@ struct SettingsText {
         guard dated.number() != nil else { return }
         guard let text = dated.text(until: 0) else { return }
         if field[0] == UInt8(ascii: "d"), field[1] == UInt8(ascii: "w") { return windows = Self.windows(text) }
-        guard text.utf8.count <= EventReader.Limit.word else { return }
+        guard text.utf8.count <= InputLimit.word else { return }
         switch (field[0], field[1]) {
         case (UInt8(ascii: "d"), UInt8(ascii: "n")): isOn = text == "1"
         case (UInt8(ascii: "d"), UInt8(ascii: "s")): start = Self.minute(text)
@@ -43,7 +43,7 @@ struct SettingsText {
         case (UInt8(ascii: "h"), UInt8(ascii: "o")): plain.holdSeconds = min(max(0, Int(text) ?? 0), 600)
         case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = text.isEmpty ? nil : text
         case (UInt8(ascii: "p"), UInt8(ascii: "h")):
-            plain.phone = text.isEmpty || text.utf8.count > EventReader.Limit.phone ? nil : text
+            plain.phone = text.isEmpty || text.utf8.count > InputLimit.phone ? nil : text
         default: break
         }
     }
@@ -60,7 +60,7 @@ struct SettingsText {
 
     /// `start-end-days`, with commas between the windows; a malformed one is left out.
     private static func windows(_ text: String) -> [DNDWindow] {
-        text.split(separator: ",").prefix(EventReader.Limit.windows).compactMap { part in
+        text.split(separator: ",").prefix(InputLimit.windows).compactMap { part in
             let numbers = part.split(separator: "-")
             guard numbers.count == 3, let start = minute(String(numbers[0])), let end = minute(String(numbers[1]))
             else {

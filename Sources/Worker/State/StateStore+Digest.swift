@@ -27,8 +27,8 @@ public struct DueUser: Sendable, Equatable {
     /// Reads `member`; nil for anything else.
     init?(member: UnsafeRawBufferPointer) {
         var text = CompactText(member)
-        guard let app = text.string(atMost: EventReader.Limit.id),
-            let uid = text.text(until: 0, atMost: EventReader.Limit.user)
+        guard let app = text.string(atMost: InputLimit.id),
+            let uid = text.text(until: 0, atMost: InputLimit.user)
         else { return nil }
         self.init(app: app, uid: uid)
     }

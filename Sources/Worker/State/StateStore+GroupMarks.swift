@@ -119,6 +119,6 @@ extension StateStore {
             return nil
         }
         return CompactText.text(
-            UnsafeRawBufferPointer(rebasing: key[head.count..<(key.count - 1)]), atMost: EventReader.Limit.id)
+            UnsafeRawBufferPointer(rebasing: key[head.count..<(key.count - 1)]), atMost: InputLimit.id)
     }
 }

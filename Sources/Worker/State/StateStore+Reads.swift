@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import PushCore
 public import Redis
 
 /// Reads of recipients, groups, tokens and marks.
@@ -136,7 +137,7 @@ extension StateStore {
         }
         var devices: [String] = []
         reply.forEach { device in
-            guard let name = CompactText.text(device.bytes, atMost: EventReader.Limit.user), !name.isEmpty else {
+            guard let name = CompactText.text(device.bytes, atMost: InputLimit.user), !name.isEmpty else {
                 return
             }
             devices.append(name)

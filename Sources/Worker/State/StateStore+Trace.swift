@@ -30,7 +30,7 @@ extension StateStore {
             let kind = PairKind(rawValue: String(decoding: key[head.count...head.count], as: UTF8.self))
         else { return nil }
         let id = UnsafeRawBufferPointer(rebasing: key[(head.count + 1)...])
-        return CompactText.text(id, atMost: EventReader.Limit.id).map { (kind, $0) }
+        return CompactText.text(id, atMost: InputLimit.id).map { (kind, $0) }
     }
 
     /// A glob that matches only this text.

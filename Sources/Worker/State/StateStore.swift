@@ -50,7 +50,7 @@ public final class StateStore {
 
     /// The reply of `collapseID`; nil for a text that is invalid in a header.
     static func keptCollapseID(_ reply: borrowing RedisReply) -> String? {
-        reply.isNull ? nil : CompactText.text(reply.bytes, atMost: EventReader.Limit.id)
+        reply.isNull ? nil : CompactText.text(reply.bytes, atMost: InputLimit.id)
     }
 
     // MARK: Acting on a pair

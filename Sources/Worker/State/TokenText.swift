@@ -61,7 +61,7 @@ enum TokenText {
     static func token(field: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer) -> BoundToken? {
         var name = CompactText(field)
         guard name.skip(UInt8(ascii: "t")), let letter = name.byte(), let kind = kind(letter),
-            let device = name.string(atMost: EventReader.Limit.user)
+            let device = name.string(atMost: InputLimit.user)
         else { return nil }
         var suffix: String?
         if !name.isEmpty {
@@ -75,7 +75,7 @@ enum TokenText {
             let environment = text.byte(), text.skip(UInt8(ascii: " ")), let topic = text.optional(),
             AppPolicy.isTopic(topic)
         else { return nil }
-        let most = EventReader.Limit.word
+        let most = InputLimit.word
         let token = TokenRecord(
             hex: hex, environment: environment == UInt8(ascii: "s") ? .sandbox : .production, topic: topic, type: kind,
             credential: text.optional(atMost: most), contentKey: text.optional(atMost: most),

@@ -30,7 +30,7 @@ struct Tombstone: Sendable, Equatable {
     /// - Returns: nil for another version.
     init?(member: UnsafeRawBufferPointer) {
         var text = CompactText(member)
-        guard let cause = text.string(), let uid = text.string(atMost: EventReader.Limit.user),
+        guard let cause = text.string(), let uid = text.string(atMost: InputLimit.user),
             let field = text.string(atMost: Self.fieldMax), let record = text.text(until: 0, atMost: Self.recordMax)
         else { return nil }
         self.cause = cause

@@ -11,12 +11,7 @@ public enum StateOutcome: Sendable, Equatable {
     /// Known already: the same change at the same time, the same activity token, the same report.
     case repeated
     /// Bad by the stored settings (contract section 2, `settings`): the record goes to the dead-letter topic.
-    case refused(WindowFault)
-
-    /// The missing part of a merged DND window.
-    public enum WindowFault: Sendable {
-        case noStart, noEnd, sameEnds
-    }
+    case refused(DNDWindow.Fault)
 
     public enum Effect: Sendable, Equatable {
         case none
@@ -180,7 +175,7 @@ public struct UserStateTask: Sendable {
     }
 
     /// What `StateScripts.settings` answers for a change that it refuses.
-    static func windowFault(_ answer: Int64) -> StateOutcome.WindowFault? {
+    static func windowFault(_ answer: Int64) -> DNDWindow.Fault? {
         switch answer {
         case -1: .noStart
         case -2: .noEnd

@@ -165,10 +165,10 @@ private struct TraceReader {
     }
 
     mutating func text() -> String? {
-        guard let count = number(), count >= 0, count <= rest.count, count <= EventReader.Limit.name else { return nil }
+        guard let count = number(), count >= 0, count <= rest.count, count <= InputLimit.name else { return nil }
         defer { rest = rest.dropFirst(Int(count)) }
         return CompactText.text(
-            UnsafeRawBufferPointer(rebasing: rest.prefix(Int(count))), atMost: EventReader.Limit.name)
+            UnsafeRawBufferPointer(rebasing: rest.prefix(Int(count))), atMost: InputLimit.name)
     }
 
     mutating func fixed() -> UInt64? {

@@ -34,6 +34,8 @@ actor CommandAPNsClient {
         var limits = limits
         limits.connectTimeoutNanos = 5_000_000_000
         limits.connectionsMax = 1
+        // As long as the worker holds a push.
+        limits.holdNanos = min(limits.holdNanos, 10_000_000_000)
         let started = Loop.monotonicNanos()
         let made: APNsClient
         do throws(APNsFault) {

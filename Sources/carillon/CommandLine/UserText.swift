@@ -54,7 +54,7 @@ enum UserText {
     private static let shownMutesMax = 20
 
     /// Only mutes that hold, since an ended one decides nothing.
-    private static func rows(ofMutes mutes: [UserFacts.Muted], nowMs: Int64) -> TerminalText {
+    private static func rows(ofMutes mutes: [MutedConversation], nowMs: Int64) -> TerminalText {
         let holding = mutes.filter { $0.mute.level != .unset && $0.mute.isActive(at: nowMs) }
         var text: TerminalText = ""
         for muted in holding.prefix(shownMutesMax) {

@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test func aForeignRecordIsNoChunk() {
-        let long = String(repeating: "x", count: EventReader.Limit.user + 1)
+        let long = String(repeating: "x", count: InputLimit.user + 1)
         let head = #""v":1,"app":"im","conv":"g","part":1"#
         for text in [
             "", "\n", "{}\n", #"{"v":1}"#, "{\(head)}\n", #"{\#(head),"uids":["a"],"levels":[]}"# + "\n",

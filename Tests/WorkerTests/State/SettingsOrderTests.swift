@@ -65,7 +65,7 @@ struct SettingsOrderTests {
     }
 
     /// The cause of a refusal, or nil where the change is taken.
-    private func fault(_ outcome: StateOutcome?) -> StateOutcome.WindowFault? {
+    private func fault(_ outcome: StateOutcome?) -> DNDWindow.Fault? {
         if case .refused(let fault) = outcome { fault } else { nil }
     }
 

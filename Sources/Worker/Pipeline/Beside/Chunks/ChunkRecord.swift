@@ -69,7 +69,7 @@ struct ChunkRecord: Sendable, Equatable {
         var members: [MemberPage.Member] = []
         members.reserveCapacity(uids.count)
         for (uid, level) in zip(uids, levels) {
-            guard let uid = uid.string, uid.utf8.count <= EventReader.Limit.user else { return nil }
+            guard let uid = uid.string, uid.utf8.count <= InputLimit.user else { return nil }
             let known = level.int.flatMap { MuteLevel(rawValue: Int(clamping: $0)) }
             members.append(MemberPage.Member(uid: uid, level: known ?? .unset))
         }

@@ -26,7 +26,6 @@ struct ClockWatch {
         func ms(nowNanos: UInt64) -> Int64 { ms &+ ShardClock.ms(nowNanos) &- ShardClock.ms(nanos) }
     }
 
-    static let noticeMs: Int64 = 60_000
     static let stopMs: Int64 = 300_000
     /// An append time that no later one has confirmed for so long says nothing any more.
     private static let appendNanos: UInt64 = 300_000_000_000
@@ -84,11 +83,12 @@ struct ClockWatch {
         if worst.skewMs.magnitude > Self.stopMs.magnitude {
             return worst.reference == .kafka && isRightByRedis(wallMs: wallMs, nowNanos: nowNanos) ? .off : .wrong
         }
-        return worst.skewMs.magnitude > Self.noticeMs.magnitude ? .off : .right
+        return worst.skewMs.magnitude > EventReader.clockToleranceMs.magnitude ? .off : .right
     }
 
     /// Two clocks agree, so the third is the wrong one: one broker that is ahead does not stop the worker.
     private func isRightByRedis(wallMs: Int64, nowNanos: UInt64) -> Bool {
-        skewMs(.redis, wallMs: wallMs, nowNanos: nowNanos).map { $0.magnitude <= Self.noticeMs.magnitude } ?? false
+        guard let skewMs = skewMs(.redis, wallMs: wallMs, nowNanos: nowNanos) else { return false }
+        return skewMs.magnitude <= EventReader.clockToleranceMs.magnitude
     }
 }

@@ -222,7 +222,7 @@ final class UserStates {
     }
 
     /// The record goes to the dead-letter topic; `didSettle` follows once it is there.
-    private func refuse(_ job: ChangeJob, _ fault: StateOutcome.WindowFault) {
+    private func refuse(_ job: ChangeJob, _ fault: DNDWindow.Fault) {
         guard let origin = job.origin, let original = job.original else { return end(job) }
         job.task = .rejected
         let record = RejectedRecord(

@@ -34,23 +34,23 @@ struct OwedClaim: Sendable {
     /// - Returns: nil for any other format.
     init?(_ bytes: UnsafeRawBufferPointer, nowMs: Int64) {
         guard let tree = try? JSONTree(parsing: bytes, maxBytes: 1 << 16, maxDepth: 4), tree["v"]?.int == 1,
-            let app = Self.text(tree["app"], EventReader.Limit.id),
-            let uid = Self.text(tree["uid"], EventReader.Limit.user),
+            let app = Self.text(tree["app"], InputLimit.id),
+            let uid = Self.text(tree["uid"], InputLimit.user),
             let kind = Self.text(tree["owed"], 1).flatMap(PairKind.init(rawValue:)),
-            let id = Self.text(tree["id"], EventReader.Limit.id),
-            let conversation = Self.text(tree["conv"], EventReader.Limit.user), let sentMs = tree["sent_ms"]?.int,
+            let id = Self.text(tree["id"], InputLimit.id),
+            let conversation = Self.text(tree["conv"], InputLimit.user), let sentMs = tree["sent_ms"]?.int,
             let expireMs = tree["expire_ms"]?.int, let counted = tree["counted"]?.bool
         else { return nil }
         var revoke: Message.Revoke?
-        if let target = Self.text(tree["target"], EventReader.Limit.id),
-            let badge = Self.text(tree["badge"], EventReader.Limit.name).flatMap(Message.Revoke.Badge.init(rawValue:))
+        if let target = Self.text(tree["target"], InputLimit.id),
+            let badge = Self.text(tree["badge"], InputLimit.name).flatMap(Message.Revoke.Badge.init(rawValue:))
         {
             revoke = Message.Revoke(targetMsgID: target, badge: badge)
         }
         let subject = ClaimSubject(
             kind: kind, id: id, conversation: conversation, sentMs: sentMs, seq: tree["seq"]?.int, revoke: revoke,
             expireAtMs: expireMs, clearsOnRead: tree["clears"] != nil)
-        eventID = Self.text(tree["clears"], EventReader.Limit.id) ?? ""
+        eventID = Self.text(tree["clears"], InputLimit.id) ?? ""
         request = ClaimRequest(app: app, uid: uid, subject, counted: counted, nowMs: nowMs)
     }
 
