@@ -56,6 +56,7 @@ let package = Package(
         system("CLibevent", "libevent_openssl", "libevent-dev"),
         system("CYaml", "yaml-0.1", "libyaml-dev"),
         system("CZstd", "libzstd", "libzstd-dev"),
+        .systemLibrary(name: "CSpawn"),
         // C++ imports no module map, so the library is named here.
         .target(
             name: "CSimdjson", dependencies: ["CSimdjsonLibrary"], linkerSettings: [.linkedLibrary("simdjson")]),
@@ -98,7 +99,7 @@ let package = Package(
         module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Digits", "Telemetry", "Queues"]),
 
         // Servers on this machine, for tests, demo and bench.
-        module("Processes", ["Telemetry"]),
+        module("Processes", ["CSpawn", "Telemetry"]),
         module("LocalServers", ["Processes", "Worker", "Simulator", "Kafka", "EventLoop", "Telemetry"]),
 
         // The executable: the commands, and what several of them share.

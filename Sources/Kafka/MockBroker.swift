@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 import Glibc
+import Telemetry
 
 /// A Kafka-protocol cluster in this process, over real TCP on 127.0.0.1, for tests, demo and bench.
 ///
@@ -69,7 +70,9 @@ public final class MockBroker: @unchecked Sendable {
 
     /// Closes the broker's connections and refuses new ones. Leaders do not move by themselves.
     public func setDown(broker: Int) throws(KafkaFault) {
-        try check(rd_kafka_mock_broker_set_down(cluster, Int32(clamping: broker)), "taking broker \(broker) down")
+        // The mock closes its listener, binds the port again, and ends the process if a child has the listener still.
+        let code = ChildStart.lock.withLock { _ in rd_kafka_mock_broker_set_down(cluster, Int32(clamping: broker)) }
+        try check(code, "taking broker \(broker) down")
     }
 
     public func setUp(broker: Int) throws(KafkaFault) {

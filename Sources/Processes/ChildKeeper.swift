@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import CSpawn
 import Glibc
+import Telemetry
 
 /// The thread that starts one child process and stays until that child has ended.
 ///
@@ -60,6 +62,8 @@ final class ChildKeeper: @unchecked Sendable {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, output, 1)
         posix_spawn_file_actions_adddup2(&actions, output, 2)
+        // Here and not only at the exec, which closes them after `posix_spawnp` has returned.
+        posix_spawn_file_actions_addclosefrom_np(&actions, 3)
         // Dispatch's threads block signals, and a child inherits the mask. Without this reset it would never see
         // SIGTERM.
         var attributes = posix_spawnattr_t()
@@ -74,6 +78,8 @@ final class ChildKeeper: @unchecked Sendable {
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
         arguments.append(nil)
         defer { for argument in arguments { free(argument) } }
-        return posix_spawnp(&child, words[0], &actions, &attributes, &arguments, environ)
+        return ChildStart.lock.withLock { _ in
+            posix_spawnp(&child, words[0], &actions, &attributes, &arguments, environ)
+        }
     }
 }

@@ -3,6 +3,7 @@ import Glibc
 import Kafka
 import Processes
 import Support
+import Telemetry
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -20,6 +21,23 @@ struct MockBrokerTests {
         for signal in [SIGINT, SIGTERM, SIGCHLD, SIGPROF] {
             #expect(masks.allSatisfy { $0 & 1 << (UInt64(signal) - 1) != 0 }, "signal \(signal)")
         }
+    }
+
+    /// A child's copy of the listener would keep the port, and the mock ends the process if it cannot bind it again.
+    @Test func aBrokerGoesDownWhileChildrenStart() async throws {
+        let broker = try MockBroker()
+        let isOver = Guarded(false)
+        async let children: Void = offPool {
+            defer { isOver.withLock { $0 = true } }
+            for _ in 0..<20 { _ = try FinishedProcess.run("true", []) }
+        }
+        try await offPool {
+            while !isOver.withLock({ $0 }) {
+                try broker.setDown(broker: 1)
+                try broker.setUp(broker: 1)
+            }
+        }
+        try await children
     }
 
     private func signalMasks(ofThreads name: String) throws -> [UInt64] {
