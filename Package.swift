@@ -28,7 +28,7 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
 let isFuzzing = Context.environment["CARILLON_FUZZ"] != nil
 let fuzzed: [Target.Dependency] = [
     "APNs", "HTTP2", "EventLoop", "Redis", "JSON", "Payload", "Worker", "PushCore", "Crypto", "Telemetry",
-    "Processes", "APNsProtocol", "Console", "Digits", "Kafka", "Simulator", "Recording",
+    "Processes", "APNsProtocol", "Console", "Digits", "Kafka", "Simulator", "Recording", "WorkerConfiguration",
 ]
 let fuzzTarget: Target =
     isFuzzing
@@ -88,13 +88,21 @@ let package = Package(
         // What workers do now, of what their metrics and status tell: for `top` and the operator's page.
         module("Fleet", ["JSON", "Digits"]),
 
+        // The configuration of a worker: read, checked, printed.
+        module(
+            "WorkerConfiguration",
+            [
+                "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
+                "APNs",
+            ]),
+
         // What the product is.
         module("APNs", ["APNsProtocol", "HTTP2", "Digits", "EventLoop", "Telemetry", "Crypto"]),
         module(
             "Worker",
             [
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
-                "APNs", "Fleet", "Queues",
+                "APNs", "Fleet", "Queues", "WorkerConfiguration",
             ]),
         module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Digits", "Telemetry", "Queues"]),
 
@@ -221,7 +229,7 @@ let package = Package(
             [
                 "Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML",
                 "APNs", "Console", "Fleet", "SimulatedSystem", "SimulatedFleet", "KafkaModel", "RedisModel",
-                "Simulator",
+                "Simulator", "WorkerConfiguration",
             ]),
         tests("Console", ["Console", "Processes", "Telemetry", "Zstd"]),
         tests("Recording", ["Recording", "JSON", "PushCore", "Crypto", "Worker"]),

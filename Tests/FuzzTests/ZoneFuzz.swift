@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-@testable import Worker
+@testable import WorkerConfiguration
 
 /// A zone's file is read or refused; its offsets are those of the file, within a day and some, at any time there is. A
 /// zone's name leads nowhere but into the directory.

@@ -12,7 +12,7 @@ struct KafkaSecrets: Sendable {
     ]
 
     init(_ kafka: Configuration.KafkaSection) {
-        for (key, value) in kafka.options where ConfigurationReader.isSecret(key) {
+        for (key, value) in kafka.secrets {
             digests["kafka.secret_files.\(key)"] = SHA256.hash(Array(value.utf8))
         }
         for key in Self.files {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@testable import Worker
+@testable import WorkerConfiguration
 
 struct SystemZonesTests {
     let zones = SystemZones()

@@ -34,11 +34,11 @@ import Testing
         return recipient
     }()
 
-    /// What one of a hundred costs, after the first.
+    /// What one of a hundred costs, after the first ten.
     private func expect(
         _ name: String, _ work: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        try work()
+        for _ in 0..<10 { try work() }
         let counted = try CountedWork.of { for _ in 0..<100 { try work() } }
         let each = Double(counted.allocations) / 100
         let limit = try Limits.limit("allocations: " + name)

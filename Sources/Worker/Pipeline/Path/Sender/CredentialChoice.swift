@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Digits
-import PushCore
+package import PushCore
+package import WorkerConfiguration
 
 /// One credential set of an app, or a client that uses it.
 protocol CredentialSet {
@@ -35,4 +36,9 @@ extension AppContext.Client: CredentialSet {
 
 extension Configuration.Credential: CredentialSet {
     var credentialName: String { name }
+}
+
+extension Configuration.App {
+    /// The credential for a token, by the rule for choosing a client.
+    package func credential(for token: TokenRecord) -> Configuration.Credential? { credentials.choice(for: token) }
 }

@@ -21,7 +21,7 @@ extension Configuration {
             case archive(file: String, passwordFile: String?)
 
             /// All its files.
-            var files: [String] {
+            package var files: [String] {
                 switch self {
                 case .token(let keyFile, _, _): [keyFile]
                 case .certificate(let chainFile, let keyFile): [chainFile, keyFile]

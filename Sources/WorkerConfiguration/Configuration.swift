@@ -179,11 +179,8 @@ public struct Configuration: Sendable {
             self.credentials = credentials
         }
 
-        /// The credential for a token, by the worker's rule for choosing a client.
-        public func credential(for token: TokenRecord) -> Credential? { credentials.choice(for: token) }
-
         /// The length of a burst's window; 0 sends every alert at once.
-        var coalesceNanos: UInt64 { UInt64(coalesceSeconds * 1_000_000_000) }
+        package var coalesceNanos: UInt64 { UInt64(coalesceSeconds * 1_000_000_000) }
 
         /// The credential of a token's `cert`; the first if it has none. Nil for an unknown name.
         public func credential(named name: String?) -> Credential? {

@@ -217,3 +217,8 @@ extension ConfigurationReader {
         }
     }
 }
+
+extension Configuration.KafkaSection {
+    /// The options that are secrets.
+    package var secrets: [String: String] { options.filter { ConfigurationReader.isSecret($0.key) } }
+}

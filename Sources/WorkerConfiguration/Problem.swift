@@ -30,6 +30,8 @@ public struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
     public let problems: [Problem]
 
     public var description: String { problems.map(\.description).joined(separator: "\n") }
+
+    package init(problems: [Problem]) { self.problems = problems }
 }
 
 /// Collects problems; for one load and one thread.

@@ -283,11 +283,11 @@ public struct EffectiveConfiguration: Sendable {
     public struct Values: Sendable {
         private var texts: [Key: String] = [:]
 
-        init() {}
+        package init() {}
 
-        var keys: Set<Key> { Set(texts.keys) }
+        package var keys: Set<Key> { Set(texts.keys) }
 
-        subscript(key: Key) -> String? {
+        package subscript(key: Key) -> String? {
             get { texts[key] }
             set { texts[key] = newValue }
         }

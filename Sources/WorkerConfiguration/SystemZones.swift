@@ -40,12 +40,12 @@ public final class SystemZones: ZoneTable {
 
     /// Whether records may name the zone. Without any zone on this system every well-formed name is let pass: DND and
     /// binds are not to be lost for a missing package.
-    func knows(_ zone: String) -> Bool {
+    package func knows(_ zone: String) -> Bool {
         Self.isName(zone) && (rules(of: zone) != nil || !hasZones)
     }
 
     /// The name of a zone that differs least; nil if none is near.
-    func nearest(to zone: String) -> String? { names.nearest(to: zone) }
+    package func nearest(to zone: String) -> String? { names.nearest(to: zone) }
 
     /// Names outside the tz database are neither looked up nor kept, and neither is a name without a file.
     private func rules(of zone: String) -> ZoneRules? {

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whoever runs a worker reads its configuration.
+@_exported public import WorkerConfiguration
