@@ -79,6 +79,49 @@ import Testing
         }
     }
 
+    /// Without a connection nothing of the content is kept; what its owner gives then is sent, in the order of arrival.
+    @Test func aPushThatCanBeMadeAgainIsNotKeptWholeWithoutAConnection() async throws {
+        try await withWorld(limits: Self.limits(afterMs: 60_000)) { loop, world in
+            try await loop.run { _ in
+                world.peer.stopListening()
+                world.expected += 6
+                for tag in 1...6 as ClosedRange<UInt64> {
+                    #expect(world.client.send(world.push(tag), canRenew: tag != 4) == .taken)
+                }
+                world.onCheck = { [unowned world] tag, ticket in
+                    #expect(tag != 4 && world.client.lacksContent(ticket))
+                    if tag == 5 { return world.client.confirm(ticket) }
+                    if tag == 6 {
+                        world.expected -= 1
+                        #expect(world.client.withdraw(ticket))
+                        return
+                    }
+                    world.client.renew(ticket, with: world.push(tag, payload: #"{"aps":{"badge":7}}"#))
+                    #expect(!world.client.lacksContent(ticket))
+                }
+                let slots = world.client.table.all()
+                #expect(slots.count { world.client.table.lacksContent($0) } == 5)
+                #expect(slots.allSatisfy { world.client.table.payloadBytes($0) == world.push(1).payload.count })
+                try world.peer.listenAgain()
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.acceptedCount == 4 && world.outcomes[5] == .unprocessed(.notSent))
+                let sent = world.peer.requests.compactMap { UInt64($0.token, radix: 16) }
+                #expect(sent == [1, 2, 3, 4])
+                for (tag, request) in zip(sent, world.peer.requests) {
+                    #expect((request.body == Array(#"{"aps":{"badge":7}}"#.utf8)) == (tag != 4))
+                }
+                // A connection is there: everything is kept.
+                world.onCheck = nil
+                world.expected += 1
+                #expect(world.client.send(world.push(9), canRenew: true) == .taken)
+                #expect(world.client.table.all().allSatisfy { !world.client.table.lacksContent($0) })
+            }
+            try await world.allDone()
+        }
+    }
+
     /// No more are set aside than streams are free; those put back go in their old order, ahead of what came later.
     @Test func asManyAreCheckedAsCouldLeaveAndTheirOrderStays() async throws {
         var limits = Self.limits(afterMs: 300)

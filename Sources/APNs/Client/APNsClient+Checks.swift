@@ -29,10 +29,18 @@ extension APNsClient {
 
     // MARK: Answers of the owner
 
-    /// Sends the push unchanged, before the others in its lane. A stale ticket has no effect.
+    /// Whether only `renew` can send the push: its content was not kept. False for a stale ticket.
+    public func lacksContent(_ ticket: PushTicket) -> Bool {
+        guard let slot = table.slot(of: ticket) else { return false }
+        return table.lacksContent(slot)
+    }
+
+    /// Sends the push unchanged, before the others in its lane. A stale ticket has no effect. A push that lacks its content ends
+    /// as `unprocessed(.notSent)`.
     public func confirm(_ ticket: PushTicket) {
         loop.assertOnLoop()
         guard let slot = table.slot(of: ticket) else { return }
+        if table.lacksContent(slot) { return finishUnsent(slot, .notSent) }
         table.putBack(slot, checkDueNanos: checkDueNanos)
         pumpAtEndOfTurn()
     }

@@ -73,7 +73,8 @@ extension APNsClient {
             }
             table[slot].needsBudget = false
         }
-        return backoff.isEmpty || mayTry(slot, now)
+        // Its kind is known when it has its content again.
+        return backoff.isEmpty || table.lacksContent(slot) || mayTry(slot, now)
     }
 
     private func submit(_ slot: PushTable.Slot, on connection: APNsConnection, _ now: UInt64, _ wallMs: Int64) -> Bool {

@@ -211,17 +211,24 @@ public final class APNsClient {
 
     /// Accepts a push, or returns why not. Any number of pushes per turn: they are submitted and sent together at its
     /// end, so no outcome comes before this returns.
-    public func send(_ push: consuming Push) -> Admission {
+    public func send(_ push: consuming Push) -> Admission { send(push, canRenew: false) }
+
+    /// The same.
+    ///
+    /// - Parameter canRenew: its owner answers a check by `renew` where `lacksContent` says so. While only probes are sent
+    ///   (`isHeldUp`), payload and headers of such a push are not kept.
+    public func send(_ push: consuming Push, canRenew: Bool) -> Admission {
         loop.assertOnLoop()
         if life == .new { life = .running }
         guard life == .running else { return .closed }
         if let fault = push.fault(hasToken: identity.tokens != nil) { return .unfit(fault) }
         if !backoff.isEmpty, backoff.holds(push.token) { return hold(push) }
         let route = route(of: push)
-        guard table.admit(push, route: route, checkDueNanos: checkDueNanos) != nil else {
+        guard let slot = table.admit(push, route: route, checkDueNanos: checkDueNanos) else {
             noteFull(route)
             return .full
         }
+        if canRenew, isHeldUp { table.dropContent(slot) }
         pumpAtEndOfTurn()
         return .taken
     }

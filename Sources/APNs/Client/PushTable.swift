@@ -48,6 +48,8 @@ struct PushTable: ~Copyable {
         var needsBudget = false
         /// A newer push replaced it.
         var isSuperseded = false
+        /// The size of the payload that its owner gives again before it is sent; 0 if the payload is here.
+        fileprivate var droppedBytes: UInt16 = 0
         /// Number of pushes accepted before it.
         fileprivate(set) var order: UInt64 = 0
         /// From this time its owner is asked before it is sent.
@@ -76,6 +78,8 @@ struct PushTable: ~Copyable {
     /// One bit per lane of the main route with a waiting push.
     private var busyLanes: UInt8 = 0
     private var admitted: UInt64 = 0
+    /// The headers of the last push without content.
+    private var bareHeaders: PushHeaders?
 
     init(capacity: Int, shares: LaneShares = LaneShares()) {
         self.capacity = capacity
@@ -168,7 +172,12 @@ struct PushTable: ~Copyable {
     func tag(_ slot: Slot) -> UInt64 { pushes[Int(slot)].tag }
     func id(_ slot: Slot) -> PushID { pushes[Int(slot)].id }
     func expiresAtMs(_ slot: Slot) -> Int64 { pushes[Int(slot)].expiresAtMs }
-    func payloadBytes(_ slot: Slot) -> Int { pushes[Int(slot)].payload.count }
+    func payloadBytes(_ slot: Slot) -> Int {
+        let dropped = entries[Int(slot)].droppedBytes
+        return dropped == 0 ? pushes[Int(slot)].payload.count : Int(dropped)
+    }
+    /// Its payload and headers must be given again before it is sent (`replace`).
+    func lacksContent(_ slot: Slot) -> Bool { entries[Int(slot)].droppedBytes != 0 }
     func lane(_ slot: Slot) -> PushLane { pushes[Int(slot)].lane }
     func token(_ slot: Slot) -> DeviceToken { pushes[Int(slot)].token }
     func kind(_ slot: Slot) -> TokenBackoff.Kind { pushes[Int(slot)].headers.backoffKind }
@@ -201,6 +210,19 @@ struct PushTable: ~Copyable {
         entries[Int(slot)].checkDueNanos = checkDueNanos
         link(slot, .waiting, atHead: false)
         return slot
+    }
+
+    /// Releases the payload and headers of a waiting push that its owner can make again.
+    mutating func dropContent(_ slot: Slot) {
+        let push = pushes[Int(slot)]
+        entries[Int(slot)].droppedBytes = UInt16(clamping: push.payload.count)
+        entries[Int(slot)].checkDueNanos = 0
+        let topic = push.headers.common
+        let bare = bareHeaders.flatMap { $0.common === topic ? $0 : nil } ?? PushHeaders(bare: topic)
+        bareHeaders = bare
+        pushes[Int(slot)] = Push(
+            headers: bare, payload: [], token: push.token, id: push.id, tag: push.tag, expiresAtMs: push.expiresAtMs,
+            lane: push.lane, isSuspect: push.isSuspect)
     }
 
     /// Sets a push aside until its owner has checked it.
@@ -243,6 +265,7 @@ struct PushTable: ~Copyable {
     mutating func replace(_ slot: Slot, with push: consuming Push) {
         precondition(entries[Int(slot)].place == .checking, "only a push that is being checked can be replaced")
         if entries[Int(slot)].list != Self.suspects { entries[Int(slot)].list = push.lane.rawValue }
+        entries[Int(slot)].droppedBytes = 0
         pushes[Int(slot)] = push
     }
 

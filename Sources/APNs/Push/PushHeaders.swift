@@ -31,6 +31,13 @@ public final class PushHeaders: Sendable {
         self.collapseID = collapseID
     }
 
+    /// Of a push whose content was dropped.
+    init(bare common: PushTopic) {
+        self.common = common
+        expirationSeconds = nil
+        collapseID = nil
+    }
+
     /// Like the other, for a topic that is used once.
     public convenience init(
         topic: String, pushType: PushType, priority: PushPriority = .immediate, expirationSeconds: Int64? = nil,
