@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -24,35 +25,33 @@ extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *memory);
 
-static void count(size_t size) {
+static void *count(void *memory, size_t size) {
     counted.allocations++;
     counted.bytes += size;
+    counted.held += (int64_t)malloc_usable_size(memory);
+    return memory;
 }
 
-void *malloc(size_t size) {
-    count(size);
-    return __libc_malloc(size);
-}
+void *malloc(size_t size) { return count(__libc_malloc(size), size); }
 
-void *calloc(size_t number, size_t size) {
-    count(number * size);
-    return __libc_calloc(number, size);
-}
+void *calloc(size_t number, size_t size) { return count(__libc_calloc(number, size), number * size); }
 
 void *realloc(void *old, size_t size) {
-    count(size);
-    return __libc_realloc(old, size);
+    counted.held -= (int64_t)malloc_usable_size(old);
+    return count(__libc_realloc(old, size), size);
 }
 
-void *aligned_alloc(size_t alignment, size_t size) {
-    count(size);
-    return __libc_memalign(alignment, size);
+void free(void *memory) {
+    counted.held -= (int64_t)malloc_usable_size(memory);
+    __libc_free(memory);
 }
+
+void *aligned_alloc(size_t alignment, size_t size) { return count(__libc_memalign(alignment, size), size); }
 
 int posix_memalign(void **result, size_t alignment, size_t size) {
-    count(size);
-    void *memory = __libc_memalign(alignment, size);
+    void *memory = count(__libc_memalign(alignment, size), size);
     if (!memory) { return ENOMEM; }
     *result = memory;
     return 0;

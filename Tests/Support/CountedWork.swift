@@ -7,6 +7,8 @@ public struct CountedWork: Sendable {
     /// Calls of the allocator, and the bytes that they asked for; 0 under a sanitizer, which has its own.
     public var allocations: UInt64
     public var bytes: UInt64
+    /// The bytes that it still holds of these.
+    public var heldBytes: Int64
     /// In user space; nil where the machine has no counter (most virtual ones).
     public var instructions: UInt64?
 
@@ -21,6 +23,6 @@ public struct CountedWork: Sendable {
         let after = ccount_thread_memory()
         return CountedWork(
             allocations: after.allocations - before.allocations, bytes: after.bytes - before.bytes,
-            instructions: instructions)
+            heldBytes: after.held - before.held, instructions: instructions)
     }
 }

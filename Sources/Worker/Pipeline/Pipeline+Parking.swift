@@ -103,12 +103,9 @@ extension Pipeline {
         let full = shard.limits.isShared ? events.fullPartitions : []
         // The app with most of the work; the others' continues.
         let most = full.isEmpty ? nil : apps.values.max { $0.inHand.events < $1.inHand.events }
-        sender.parkWhatWaits { event in event.app === most && isOf(full, event) }
-        if let most { dispatcher.parkQueued { $0.app === most && isOf(full, $0) } }
-    }
-
-    private func isOf(_ partitions: Set<TopicPartition>, _ event: EventJob) -> Bool {
-        event.isOf(partitions) && intake(of: event) === events
+        let fullOfMost = most.map { FullPartitions(partitions: full, app: $0) }
+        sender.parkWhatWaits(fullOfMost)
+        if let fullOfMost { dispatcher.parkQueued(fullOfMost.contain) }
     }
 
     /// Ten times a second: begins due records, if there is room and their app's state allows it.

@@ -6,6 +6,8 @@
 typedef struct {
     uint64_t allocations;
     uint64_t bytes;
+    // The bytes of what it was given and has not given back. Memory that another thread gives back stays in the sum.
+    int64_t held;
 } ccount_memory;
 
 // Both zero where a sanitizer owns the allocator.

@@ -52,9 +52,11 @@ final class ScriptedShard {
         (parts, pipeline, shard, work) = try process.result(on: loop) {
             let parts = try source.make()
             let pipeline = hasPipeline ? Pipeline(parts) : nil
+            let shard = pipeline?.shard ?? ShardContext(parts)
             let work = WorkTable(
-                capacity: 1000, updates: 1000, isShared: false, ofProcess: parts.shared.conversations)
-            return (parts, pipeline, pipeline?.shard ?? ShardContext(parts), pipeline?.work ?? work)
+                capacity: 1000, updates: 1000, isShared: false, ofProcess: parts.shared.conversations,
+                reader: shard.reader)
+            return (parts, pipeline, shard, pipeline?.work ?? work)
         }
         apps = AppTable(parts.apps)
     }
@@ -128,14 +130,15 @@ final class ScriptedShard {
     ///   - origin: nil: its record was written now.
     func message(
         _ id: String = "m", to uids: [String]? = ["u"], conversation: String = "c",
-        members: [MemberPage.Member]? = nil, isExpired: Bool = false, origin: EventJob.Origin? = nil
+        members: [MemberPage.Member]? = nil, isExpired: Bool = false, origin: EventJob.Origin? = nil,
+        content: String = "x"
     ) throws -> EventJob {
         let list = uids.map { ",\"to\":{\"uids\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]}" } ?? ""
         let text = """
             {"v":1,"kind":"message","app":"im","event_id":"e\(id)","sent_ms":\(shard.nowMs),"msg_id":"\(id)",\
             \(isExpired ? "\"expire_at_ms\":\(shard.nowMs)," : "")\
             "conv":{"id":"\(conversation)","type":"\(uids == nil ? "group" : "p2p")"},"from":{"uid":"sender"}\(list),\
-            "type_name":"RC:TxtMsg","push":{"content":"x"}}
+            "type_name":"RC:TxtMsg","push":{"content":"\(content)"}}
             """
         let raw = Array(text.utf8)
         let event = try shard.reader.read(raw, of: .events)

@@ -99,9 +99,9 @@ struct SenderTests {
             try Self.send(sender, world)
             let update = PushTarget.badgeUpdate(jobs[1].deviceRef(0))
             client.stalled = [update, .recipient(jobs[1].deviceRef(0))]
-            try world.turn { sender.parkWhatWaits { _ in false } }
+            try world.turn { sender.parkWhatWaits(nil) }
             world.pass(.seconds(4))
-            try world.turn { sender.parkWhatWaits { _ in false } }
+            try world.turn { sender.parkWhatWaits(nil) }
             #expect(client.stalled == [update])
             #expect(sender.unsent.taken().map(\.device) == [jobs[1].deviceRef(0)])
         }

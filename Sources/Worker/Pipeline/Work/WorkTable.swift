@@ -10,9 +10,12 @@ final class WorkTable {
     private var conversations: [ConversationKey: Int]?
     /// The same of the process.
     private let ofProcess: ConversationsInHand
+    /// For the records of packed recipients.
+    private let reader: EventReader
 
-    init(capacity: Int, updates: Int, isShared: Bool, ofProcess: ConversationsInHand) {
+    init(capacity: Int, updates: Int, isShared: Bool, ofProcess: ConversationsInHand, reader: EventReader) {
         self.ofProcess = ofProcess
+        self.reader = reader
         conversations = isShared ? [:] : nil
         badgeUpdates = SlotTable(capacity: updates)
         events = SlotTable(capacity: capacity)
@@ -22,6 +25,7 @@ final class WorkTable {
     /// Several apps share the shard from now on.
     func share() {
         if conversations != nil { return }
+        unpackAll()
         var counts: [ConversationKey: Int] = [:]
         events.forEach { event in
             let key = ConversationKey(event.app.id, event.conversationID)
@@ -33,7 +37,7 @@ final class WorkTable {
     }
 
     func event(_ ref: WorkRef) -> EventJob? { events.find(ref) }
-    func recipient(_ ref: WorkRef) -> RecipientJob? { recipients.find(ref) }
+    func recipient(_ ref: WorkRef) -> RecipientJob? { recipients.find(ref) ?? unpack(ref) }
 
     func badgeUpdate(_ ref: WorkRef) -> BadgeUpdate? { badgeUpdates.find(ref) }
 
@@ -71,6 +75,42 @@ final class WorkTable {
         recipients.remove(job.ref)
         job.event.app.inHand.recipients -= 1
     }
+
+    // MARK: Packed recipients
+
+    /// Packs a recipient that only waits for its push. Only at the end of a turn, and not if anything refers to its objects: the
+    /// next `recipient` makes others.
+    func pack(_ ref: WorkRef) {
+        var job = recipients.take(ref)
+        guard isKnownUniquelyReferenced(&job), let packed = job.flatMap({ PackedRecipient($0) }),
+            let eventRef = job?.event.ref
+        else {
+            if let job { recipients.put(job, at: ref) }
+            return
+        }
+        job = nil
+        var event = events.take(eventRef)
+        if isKnownUniquelyReferenced(&event) { return recipients.put(packed, at: ref) }
+        guard let event else { return }
+        events.put(event, at: eventRef)
+        recipients.put(packed.recipient(of: event, ref), at: ref)
+    }
+
+    /// The packed form of a recipient; nil if it is not packed.
+    func packed(_ ref: WorkRef) -> PackedRecipient? { recipients.packed(ref) }
+
+    private func unpack(_ ref: WorkRef) -> RecipientJob? {
+        guard let job = recipients.packed(ref)?.unpacked(ref, reader) else { return nil }
+        events.put(job.event, at: job.event.ref)
+        recipients.put(job, at: ref)
+        return job
+    }
+
+    func unpackAll() {
+        for ref in recipients.allPacked { _ = unpack(ref) }
+    }
+
+    // MARK: The end
 
     /// The event has one open part less. Returns true if none is left, and it is removed.
     func release(_ event: EventJob) -> Bool {

@@ -43,7 +43,7 @@ final class RecipientJob {
 
     /// `Decision.counted` of the last round, or of an earlier round with a refused claim.
     var isCounted = false
-    private var usesContent = true
+    private(set) var usesContent = true
     /// The reason for devices without a route in later rounds.
     var leftReason = Reason.noToken
     var firstDecision = FirstDecision.due

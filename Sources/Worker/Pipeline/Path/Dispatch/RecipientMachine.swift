@@ -34,6 +34,12 @@ struct RecipientMachine: Equatable {
 
     init(_ candidate: Candidate) { phase = .deciding(candidate) }
 
+    /// Decided, with these devices and nothing else open.
+    init(openDevices: Int32) {
+        phase = .open
+        self.openDevices = openDevices
+    }
+
     /// The present round of its decision; nil if none is in progress.
     var candidate: Candidate? {
         switch phase {

@@ -152,18 +152,21 @@ extension Sender {
     }
 
     /// Nothing prevents it: on to the client, or inside it; rendered again if the number has changed.
-    private func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
+    func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
         guard let ticket = check.ticket else { return makeReady(.recipient(job.deviceRef(index))) }
         guard let due = job.devices[index].push, let token = due.token, let client = job.event.app.client(for: token)
         else {
             return stop(job, index, ticket, .check(.stop(.noToken)))
         }
-        if SendCheck.Subject(badge: due.badge) == check.subject { return client.apns.confirm(ticket) }
+        if SendCheck.Subject(badge: due.badge) == check.subject, !client.apns.lacksContent(ticket) {
+            client.apns.confirm(ticket)
+            return leaveToClient(job, client)
+        }
         guard let push = push(for: job, index, due, token) else {
             return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
         }
         client.apns.renew(ticket, with: push)
-        job.leaveContentIfSent()
+        leaveToClient(job, client)
     }
 
     private func stop(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?, _ cause: UnsentPush.Cause) {

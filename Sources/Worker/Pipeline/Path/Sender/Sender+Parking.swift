@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import APNs
+import Kafka
 import PushCore
 
 /// Pushes that wait too long for a client or for `limits.rate`: they are parked.
 extension Sender {
     /// Once a second: parks pushes that have waited too long in a client with a problem, or for `limits.rate`.
     ///
-    /// - Parameter isFull: whether the event is in a partition with a full window while several apps have records in
-    ///   it; its waiting pushes are parked at once.
-    func parkWhatWaits(_ isFull: (EventJob) -> Bool) {
+    /// - Parameter full: partitions of the events topic with full windows while several apps have records in them, and the app with
+    ///   most of the work: its waiting pushes are parked at once.
+    func parkWhatWaits(_ full: FullPartitions?) {
         let now = shard.nowNanos
         for app in apps {
             for client in app.clients {
@@ -17,12 +18,12 @@ extension Sender {
                 // For a client that is only slow: if other apps wait behind its records.
                 let patience = shard.limits.patienceNanos * (isInTrouble ? 1 : 2)
                 if isInTrouble || (shard.limits.isShared && client.apns.queued > 0) {
-                    park(withdraw(from: client) { isOverdue($0, patience, isFull) }, of: client, isInTrouble)
+                    park(withdraw(from: client) { isOverdue($0, patience, full) }, of: client, isInTrouble)
                 }
                 guard isInTrouble else { continue }
                 park(Self.takeRecipients(from: &client.stalled) { _ in true }, of: client, true)
             }
-            parkPaced(app, isFull)
+            parkPaced(app, full)
         }
     }
 
@@ -39,17 +40,17 @@ extension Sender {
     }
 
     private func isUnclaimed(_ device: DeviceRef) -> Bool {
-        guard isOverdue(device, Self.unclaimedNanos, { _ in false }), let job = work.recipient(device.work),
-            job.flags.contains(.owesClaim)
+        guard work.packed(device.work) == nil, isOverdue(device, Self.unclaimedNanos, nil),
+            let job = work.recipient(device.work), job.flags.contains(.owesClaim)
         else { return false }
         return job.event.hasManyRecipients || job.flags.contains(.accepted)
     }
 
     private static let unclaimedNanos: UInt64 = 500_000_000
 
-    private func parkPaced(_ app: AppContext, _ isFull: (EventJob) -> Bool) {
+    private func parkPaced(_ app: AppContext, _ full: FullPartitions?) {
         let patience = 2 * shard.limits.patienceNanos
-        dropPaced(app) { isOverdue($0, patience, isFull) }
+        dropPaced(app) { isOverdue($0, patience, full) }
     }
 
     private func dropPaced(_ app: AppContext, _ isGoing: (DeviceRef) -> Bool) {
@@ -78,13 +79,27 @@ extension Sender {
         }
     }
 
-    private func isOverdue(
-        _ device: DeviceRef, _ patienceNanos: UInt64, _ isFull: (EventJob) -> Bool
-    ) -> Bool {
+    private func isOverdue(_ device: DeviceRef, _ patienceNanos: UInt64, _ full: FullPartitions?) -> Bool {
+        if let packed = work.packed(device.work) {
+            let isOverdue = shard.nowNanos &- packed.startedNanos > patienceNanos
+            return packed.mayPark && (isOverdue || full?.contain(packed) ?? false)
+        }
         guard let job = work.recipient(device.work), job.mayPark,
             device.device < job.devices.count, !job.devices[device.device].isParked
         else { return false }
         guard let push = job.devices[device.device].push else { return false }
-        return shard.nowNanos &- push.startedNanos > patienceNanos || isFull(job.event)
+        return shard.nowNanos &- push.startedNanos > patienceNanos || full?.contain(job.event) ?? false
     }
+}
+
+/// Partitions of the events topic with full windows, and the app that has most of the work.
+struct FullPartitions {
+    var partitions: Set<TopicPartition>
+    var app: AppContext
+
+    func contain(_ event: EventJob) -> Bool {
+        event.app === app && event.parked == nil && event.chunkPart == nil && event.isOf(partitions)
+    }
+
+    func contain(_ packed: PackedRecipient) -> Bool { packed.app === app && packed.isOf(partitions) }
 }
