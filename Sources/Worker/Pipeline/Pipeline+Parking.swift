@@ -50,7 +50,7 @@ extension Pipeline {
     func takeParked() {
         fanOut.behind.takeAll { event, leftMs in
             guard let origin = event.origin, let read = try? shard.read(event: event.raw, origin.source) else {
-                return
+                return shard.mistake("an event to be parked that cannot be read again")
             }
             let record = ReceivedRecord(content: .event(read, raw: event.raw), origin: origin)
             _ = park(record, read, event.raw, .behind, dueMs: shard.steadyMs &+ leftMs)

@@ -9,8 +9,8 @@ import Testing
 
     @Test func aShortStallOnlyWaits() {
         var gate = ReadingGate()
-        #expect(gate.wantsRecords(hasRoom: true, nowNanos: 0) == true)
-        #expect(gate.wantsRecords(hasRoom: false, nowNanos: second) == false)
+        #expect(gate.admitRecords(hasRoom: true, nowNanos: 0) == true)
+        #expect(gate.admitRecords(hasRoom: false, nowNanos: second) == false)
         #expect(gate.isHeld)
         #expect(gate.tick(hasRoom: false, nowNanos: 5 * second) == .none)
         #expect(gate.roomFreed(hasRoom: false) == .none)
@@ -20,10 +20,10 @@ import Testing
 
     @Test func aLongStallPausesOnceAndResumesOnce() {
         var gate = ReadingGate()
-        _ = gate.wantsRecords(hasRoom: false, nowNanos: second)
+        _ = gate.admitRecords(hasRoom: false, nowNanos: second)
         #expect(gate.tick(hasRoom: false, nowNanos: 11 * second) == .pauseAndPoll)
         #expect(gate.isPaused && gate.isHeld)
-        #expect(gate.wantsRecords(hasRoom: false, nowNanos: 12 * second) == true, "polling keeps the membership")
+        #expect(gate.admitRecords(hasRoom: false, nowNanos: 12 * second) == true, "polling keeps the membership")
         #expect(gate.tick(hasRoom: false, nowNanos: 12 * second) == .poll)
         #expect(gate.roomFreed(hasRoom: true) == .resumeAndPoll)
         #expect(gate.roomFreed(hasRoom: true) == .none)
@@ -32,7 +32,7 @@ import Testing
 
     @Test func aTickFindsRoomWithoutASignal() {
         var gate = ReadingGate()
-        _ = gate.wantsRecords(hasRoom: false, nowNanos: second)
+        _ = gate.admitRecords(hasRoom: false, nowNanos: second)
         #expect(gate.tick(hasRoom: true, nowNanos: 2 * second) == .poll)
         #expect(!gate.isHeld)
     }

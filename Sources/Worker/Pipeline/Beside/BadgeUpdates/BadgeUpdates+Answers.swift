@@ -35,7 +35,7 @@ extension BadgeUpdates {
     /// A key that can never be read counts as absent. Without the number nothing is pushed.
     func didFail(_ tag: Tag, _ fault: RedisFault) {
         guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
-        let isBroken = shard.countsAsBroken(fault, key: "\(tag.stage) of \(update.app.id):\(update.uid)")
+        let isBroken = shard.takeAsBroken(fault, key: "\(tag.stage) of \(update.app.id):\(update.uid)")
         switch tag.stage {
         case .updateUser, .updateDevices: answered(update, failed: !isBroken)
         case .updateOwner where isBroken: checked(update, Int(tag.index)) { $0.isOwned = false }

@@ -55,7 +55,8 @@ final class ClockGuard {
     /// - Parameter sentNanos: when it was sent, monotonic; nil if a later heartbeat was sent since.
     func didBeat(_ server: Int, _ beat: StateStore.Beat, sentNanos: UInt64?) {
         serverAheadMs = beat.nowMs &- shard.nowMs
-        guard let sentNanos, server == self.server else { return }
+        guard let sentNanos else { return shard.late() }
+        guard server == self.server else { return }
         guard beat.isServerTime else { return verdict == .unknown ? ask() : () }
         askedNanos = sentNanos
         shard.clockWatch.answered(ms: beat.nowMs, askedNanos: sentNanos, nowNanos: shard.nowNanos)

@@ -62,7 +62,7 @@ struct ChangeRepetition {
     mutating func left() { inHand -= 1 }
 
     /// - Returns: whether none is under way.
-    mutating func mayHaveEnded(nowNanos: UInt64) -> Bool {
+    mutating func noteEnd(nowNanos: UInt64) -> Bool {
         if isUnderWay { return false }
         endedNanos = nowNanos
         return true

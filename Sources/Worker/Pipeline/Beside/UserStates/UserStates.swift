@@ -336,7 +336,7 @@ extension UserStates {
     private func endedAgain() {
         repetition.left()
         makeAgain()
-        if repetition.mayHaveEnded(nowNanos: shard.nowNanos) { didMakeAgain() }
+        if repetition.noteEnd(nowNanos: shard.nowNanos) { didMakeAgain() }
         shard.requestTurn()
     }
 

@@ -257,7 +257,7 @@ final class Claims {
         case .owner:
             guard let job = claiming(tag.ref) else { return shard.late() }
             // A token with an unreadable owner belongs to nobody.
-            let isBroken = shard.countsAsBroken(fault, key: job.keyText(tag.stage))
+            let isBroken = shard.takeAsBroken(fault, key: job.keyText(tag.stage))
             if isBroken {
                 job.candidate?.lostTokens.append(Int(tag.index))
                 job.candidate?.learnsOwners = false
@@ -265,7 +265,7 @@ final class Claims {
             answered(job, failed: !isBroken)
         case .claimAcks:
             if let job = claiming(tag.ref) {
-                answered(job, failed: !shard.countsAsBroken(fault, key: job.keyText(tag.stage)))
+                answered(job, failed: !shard.takeAsBroken(fault, key: job.keyText(tag.stage)))
             }
         default: break
         }

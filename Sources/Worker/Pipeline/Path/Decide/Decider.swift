@@ -28,6 +28,7 @@ struct Decider {
                 activity, sentMs: event.sentMs, for: candidate.recipient, state: candidate.activity,
                 now: shard.nowMs)
         } else {
+            shard.mistake("a decision without the content of its event")
             return false
         }
         candidate.decision = decision

@@ -63,7 +63,7 @@ extension Dispatcher {
 
     func didFailAcks(_ ref: WorkRef, _ fault: RedisFault) {
         guard let job = work.recipient(ref) else { return shard.late() }
-        let isBroken = shard.countsAsBroken(fault, key: job.keyText(.acks))
+        let isBroken = shard.takeAsBroken(fault, key: job.keyText(.acks))
         if let candidate = job.candidate, candidate.phase == .readingAcks {
             if isBroken { didReadOwnAcks(job, candidate, []) } else { again.append(job) }
             return shard.requestTurn()
@@ -131,7 +131,7 @@ extension Dispatcher {
     /// The phone waits for the user's desktop (contract section 5, routes).
     func hold(_ job: RecipientJob, _ index: Int, _ candidate: Candidate, token: Int, holdMs: Int64?) {
         if job.hold == .over { return startPush(job, index, candidate, token: token) }
-        if let holdMs, parksHold(job, index, holdMs) { return }
+        if let holdMs, parkHold(job, index, holdMs) == .kept { return }
         job.devices[index].hold()
         recorder.traceWait(job, index, .desktopFirst)
         guard let holdMs else { return job.hold = .untilDesktopHasIt }
@@ -149,15 +149,14 @@ extension Dispatcher {
         return max(0, holdMs &- waitedMs)
     }
 
-    /// A long hold waits outside memory, once the desktop has acknowledged or failed to. Returns false for a short
-    /// hold.
-    private func parksHold(_ job: RecipientJob, _ index: Int, _ holdMs: Int64) -> Bool {
+    /// A long hold waits outside memory, once the desktop has acknowledged or failed to. A short one goes on.
+    private func parkHold(_ job: RecipientJob, _ index: Int, _ holdMs: Int64) -> Passage {
         let leftMs = leftOfHold(job, holdMs)
-        guard job.mayPark, leftMs > shard.limits.holdMs || job.flags.contains(.owesClaim) else { return false }
+        guard job.mayPark, leftMs > shard.limits.holdMs || job.flags.contains(.owesClaim) else { return .goesOn }
         let untilMs = shard.steadyMs &+ leftMs
         park(job, index, .desktopFirst, dueMs: untilMs)
         job.parking?.holdUntilMs = untilMs
-        return true
+        return .kept
     }
 
     /// The hold is over: everything is read again, and the phones are pushed unless the message was read.

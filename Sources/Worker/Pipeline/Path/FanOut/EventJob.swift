@@ -295,7 +295,10 @@ final class EventJob {
 
     /// Builds the content again from the record, for a push that waited or another round.
     func restoreContent(_ reader: EventReader) {
-        guard content == nil, let event = try? reader.read(raw, of: .events, latestMs: sentMs) else { return }
+        if content != nil { return }
+        guard let event = try? reader.read(raw, of: .events, latestMs: sentMs) else {
+            return assertionFailure("a record that was read cannot be read again")
+        }
         switch event.body {
         case .message(let message): content = EventContent(message, app: app)
         case .liveActivity(let activity): content = EventContent(activity, sentMs: event.sentMs, app: app)

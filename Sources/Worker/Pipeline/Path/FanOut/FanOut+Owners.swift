@@ -30,7 +30,7 @@ extension FanOut {
             return shard.late()
         }
         let key = "owner of a token of event \(event.app.id):\(event.id)"
-        let isLast = shard.countsAsBroken(fault, key: key) ? page.answered(Int(tag.index), nil) : page.failed()
+        let isLast = shard.takeAsBroken(fault, key: key) ? page.answered(Int(tag.index), nil) : page.failed()
         if isLast { took(page, of: event) }
     }
 

@@ -25,12 +25,12 @@ extension FanOut {
         let group = "group \(event.app.id):\(event.conversationID)"
         switch tag.stage {
         case .members where fault.isLasting: endMembers(event, fault, key: group)
-        case .groupSize where shard.countsAsAbsent(fault, key: group): didReadSize(event, nil)
-        case .original where shard.countsAsAbsent(fault): didReadCollapseID(event, nil)
-        case .originalMarks where shard.countsAsAbsent(fault): didReadOriginal(event, .unknown)
-        case .tries where shard.countsAsBroken(fault):
+        case .groupSize where shard.takeAsAbsent(fault, key: group): didReadSize(event, nil)
+        case .original where shard.takeAsAbsent(fault): didReadCollapseID(event, nil)
+        case .originalMarks where shard.takeAsAbsent(fault): didReadOriginal(event, .unknown)
+        case .tries where shard.takeAsBroken(fault):
             didReadTries(event, TryQuestion(rawValue: Int(tag.index)), isThere: false)
-        case .parkedBefore where shard.countsAsBroken(fault): didReadParked(event, nil)
+        case .parkedBefore where shard.takeAsBroken(fault): didReadParked(event, nil)
         default: retryLater(event)
         }
     }

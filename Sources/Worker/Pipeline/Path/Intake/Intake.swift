@@ -103,7 +103,7 @@ final class Intake {
 
     /// Takes one batch. The rest waits until the answers to earlier records are handled.
     func poll(hasRoom: Bool) {
-        guard isClosing || gate.wantsRecords(hasRoom: hasRoom, nowNanos: shard.nowNanos) else {
+        guard isClosing || gate.admitRecords(hasRoom: hasRoom, nowNanos: shard.nowNanos) else {
             // Its descriptor remains readable and would call again at once.
             watcher?.suspend()
             return

@@ -18,7 +18,7 @@ struct ReadingGate {
     enum Action: Equatable { case none, poll, pauseAndPoll, resumeAndPoll }
 
     /// The pipeline asks before each poll.
-    mutating func wantsRecords(hasRoom: Bool, nowNanos: UInt64) -> Bool {
+    mutating func admitRecords(hasRoom: Bool, nowNanos: UInt64) -> Bool {
         if hasRoom || isPaused { return true }
         if !isStalled {
             isStalled = true

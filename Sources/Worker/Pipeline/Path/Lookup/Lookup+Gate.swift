@@ -30,7 +30,7 @@ extension Lookup {
 
     /// - Returns: false if nothing was sent because the recipient has its answer.
     private func sendWhole(_ job: RecipientJob, _ stage: Tag.Stage, _ bucket: UInt8) -> Bool {
-        guard mayRead(job, stage) else {
+        guard admitRead(job, stage) else {
             gate(stage) { $0.release(bucket) }
             answered(job, failed: false)
             return false

@@ -51,7 +51,7 @@ extension Lookup {
         guard let query = leaseQueries.find(ref) else {
             return shard.mistake("an answer about a lease that nobody asked for")
         }
-        let isAbsent = shard.countsAsAbsent(fault, key: "lease of gateway \(query.gateway)")
+        let isAbsent = shard.takeAsAbsent(fault, key: "lease of gateway \(query.gateway)")
         if isAbsent { leases.store(query.gateway, epoch: nil, nowNanos: shard.nowNanos) }
         ended(query, failed: !isAbsent)
     }

@@ -82,7 +82,7 @@ extension Lookup {
             // In a later try, or after a fault, there may be a mark of its own.
             let mayHaveOwn = note != nil && (!isFirst || job.candidate?.failures != 0)
             if mayHaveOwn { job.candidate?.claimsPlainly = false }
-            if mayHaveOwn, mark.isNull, asksOwnNow(job) { return }
+            if mayHaveOwn, mark.isNull, askOwnIfDenied(job) == .kept { return }
             takeMark(mark, job)
         }
     }
@@ -90,20 +90,20 @@ extension Lookup {
     func didFailGroupMarks(_ batch: GroupMarkBatch, _ fault: RedisFault) {
         groupMarkBatches.remove(batch.ref)
         let event = batch.event
-        let isBroken = shard.countsAsBroken(fault, key: "marks of message \(event.app.id):\(event.subject.id)")
+        let isBroken = shard.takeAsBroken(fault, key: "marks of message \(event.app.id):\(event.subject.id)")
         forEachReading(batch.refs) { job in
             job.candidate?.claimsPlainly = false
-            if isBroken, batch.event.groupMarkNote != nil, asksOwnNow(job) { return }
+            if isBroken, batch.event.groupMarkNote != nil, askOwnIfDenied(job) == .kept { return }
             answered(job, failed: !isBroken)
         }
     }
 
-    /// The script reads the own mark of a recipient that it claims; for a denied recipient nothing else would. Returns
-    /// true if that mark's answer replaces the common key's.
-    private func asksOwnNow(_ job: RecipientJob) -> Bool {
-        guard job.candidate?.phase == .readingDenied else { return false }
+    /// The script reads the own mark of a recipient that it claims; for a denied recipient nothing else would. It waits for
+    /// that mark's answer in place of the common key's.
+    private func askOwnIfDenied(_ job: RecipientJob) -> Passage {
+        guard job.candidate?.phase == .readingDenied else { return .goesOn }
         askOwnMark(job)
-        return true
+        return .kept
     }
 
     // MARK: Marks of their own

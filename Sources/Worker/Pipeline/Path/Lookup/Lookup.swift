@@ -120,8 +120,8 @@ final class Lookup {
     }
 
     /// - Returns: false if the key was found too large less than a minute ago.
-    func mayRead(_ job: RecipientJob, _ stage: Tag.Stage) -> Bool {
-        oversized.isEmpty || !oversized.contains(job.key(stage), nowNanos: shard.nowNanos)
+    func admitRead(_ job: RecipientJob, _ stage: Tag.Stage) -> Bool {
+        oversized.isEmpty || oversized.admit(job.key(stage), nowNanos: shard.nowNanos)
     }
 
     /// A message that the group's level or the sender denies. There are three exceptions. With `dnd_mode: chain`, a DND
@@ -204,9 +204,9 @@ final class Lookup {
         candidate.claimsPlainly = false
         switch tag.stage {
         case .presence, .group, .activity:
-            answered(job, failed: !shard.countsAsAbsent(fault, key: job.keyText(tag.stage)))
+            answered(job, failed: !shard.takeAsAbsent(fault, key: job.keyText(tag.stage)))
         case .user, .conversation, .mark:
-            answered(job, failed: !shard.countsAsBroken(fault, key: job.keyText(tag.stage)))
+            answered(job, failed: !shard.takeAsBroken(fault, key: job.keyText(tag.stage)))
         default: answered(job, failed: true)
         }
     }
@@ -330,7 +330,7 @@ extension RecipientJob {
 
 extension ShardContext {
     /// A permanent fault of another system's key: it counts as absent. Other faults are retried.
-    func countsAsAbsent(_ fault: RedisFault, key: @autoclosure () -> String? = nil) -> Bool {
+    func takeAsAbsent(_ fault: RedisFault, key: @autoclosure () -> String? = nil) -> Bool {
         guard fault.isLasting else { return false }
         writes.report(
             fault, "an unreadable key of another system counts as absent", key: key(), nowNanos: nowNanos)
@@ -339,7 +339,7 @@ extension ShardContext {
 
     /// A key of this worker has the wrong type, or is too large to read: it counts as absent, because waiting does not
     /// help.
-    func countsAsBroken(_ fault: RedisFault, key: @autoclosure () -> String? = nil) -> Bool {
+    func takeAsBroken(_ fault: RedisFault, key: @autoclosure () -> String? = nil) -> Bool {
         guard fault.isLasting else { return false }
         writes.report(
             fault, "a key of this worker's own is broken, and counts as absent", key: key(), nowNanos: nowNanos)

@@ -37,11 +37,11 @@ struct OversizedKeys {
     /// It was read whole.
     mutating func forget(_ key: Key) { until[key] = nil }
 
-    /// - Returns: true if it must not be read now.
-    mutating func contains(_ key: Key, nowNanos: UInt64) -> Bool {
-        guard let end = until[key] else { return false }
-        if nowNanos < end { return true }
+    /// - Returns: whether it is read now; of a known one that is the next probe.
+    mutating func admit(_ key: Key, nowNanos: UInt64) -> Bool {
+        guard let end = until[key] else { return true }
+        if nowNanos < end { return false }
         until[key] = nowNanos &+ Self.probeNanos
-        return false
+        return true
     }
 }

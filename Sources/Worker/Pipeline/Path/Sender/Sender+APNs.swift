@@ -19,19 +19,19 @@ extension Sender: APNsClientDelegate {
         backOff(job, Int(tag.index))
     }
 
-    /// A push that backed off is about to be tried again. Returns false if another shard has a push in flight for the
+    /// A push that backed off is about to be tried again. It is kept if another shard has a push in flight for the
     /// device; the check then follows at its turn. Within one shard the APNs client sends one push per device at a
     /// time.
-    private func mayTryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Bool {
-        guard queues.isShared, job.devices[index].phase == .backingOff else { return true }
+    private func tryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Passage {
+        guard queues.isShared, job.devices[index].phase == .backingOff else { return .goesOn }
         guard queues.enter(job.devices[index].queueKey, .recipient(job.deviceRef(index))) else {
             let badge = job.devices[index].push?.badge
             job.devices[index].push?.check = SendCheck(
                 ticket: ticket, awaiting: 0, subject: SendCheck.Subject(badge: badge))
-            return false
+            return .kept
         }
         _ = job.devices[index].resume()
-        return true
+        return .goesOn
     }
 
     /// A push waited in the client: step 15 applies at the moment its stream opens.
@@ -43,7 +43,7 @@ extension Sender: APNsClientDelegate {
         }
         guard let job = work.recipient(tag.ref), job.isPushing(Int(tag.index)) else {
             _ = client.withdraw(ticket)
-            return
+            return shard.late()
         }
         if TestBreak.isOn(.noRecheck) {
             let subject = SendCheck.Subject(badge: job.devices[Int(tag.index)].push?.badge)
@@ -52,7 +52,7 @@ extension Sender: APNsClientDelegate {
         if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
             return drop(job.deviceRef(Int(tag.index)), .check(.endedElsewhere(nil)))
         }
-        if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
+        if tryAgain(job, Int(tag.index), ticket) == .goesOn { check(job, Int(tag.index), ticket: ticket) }
     }
 
     /// The client logs its own events.

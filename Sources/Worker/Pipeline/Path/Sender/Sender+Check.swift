@@ -100,11 +100,11 @@ extension Sender {
             shard.writes.refused(fault, nowNanos: shard.nowNanos)
             peek(job, index)
         // A permanently unreadable key does not prevent the push, except for the token's owner.
-        case .checkOwner where shard.countsAsBroken(fault, key: job.keyText(tag.stage)):
+        case .checkOwner where shard.takeAsBroken(fault, key: job.keyText(tag.stage)):
             answered(job, index) { $0.facts.isTokenOwned = false }
         case .checkClaim where fault.isLasting,
-            .checkAcks where shard.countsAsBroken(fault, key: job.keyText(tag.stage)),
-            .checkActivity where shard.countsAsBroken(fault, key: job.keyText(tag.stage)):
+            .checkAcks where shard.takeAsBroken(fault, key: job.keyText(tag.stage)),
+            .checkActivity where shard.takeAsBroken(fault, key: job.keyText(tag.stage)):
             answered(job, index) { _ in }
         default: answered(job, index) { $0.hasFailed = true }
         }
