@@ -117,8 +117,7 @@ public struct ClaimReply: Sendable, Equatable {
     public var addressedDevices: [String] = []
     /// An earlier try decided to record the recipient without a device, for this reason.
     public var withoutDevice: Reason?
-    /// An earlier try waits in `carillon.parked` until this time, Unix ms; 0: nothing says so.
-    var parkedUntilMs: Int64 = 0
+    var earlierWait: EarlierWait?
     /// For a revoke: it lowered this user's badge by one, now or in an earlier claim of the same pair.
     public var lowered = false
     /// With `clear_on_read`: the badge is lower than on the devices, and they have not been updated
@@ -165,7 +164,7 @@ public struct ClaimReply: Sendable, Equatable {
         guard reply.count > 3, state != .ended else { return }
         let notes = EarlierNotes(reply[3].bytes)
         (accepted, addressedDevices) = (notes.accepted, notes.addressed)
-        (withoutDevice, parkedUntilMs) = (notes.withoutDevice, notes.parkedUntilMs)
+        (withoutDevice, earlierWait) = (notes.withoutDevice, notes.wait)
     }
 }
 

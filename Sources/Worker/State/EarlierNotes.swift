@@ -9,8 +9,7 @@ struct EarlierNotes: Sendable, Equatable {
     var accepted: [EarlierPush] = []
     var addressed: [String] = []
     var withoutDevice: Reason?
-    /// It waits in the topic until this time, Unix ms; 0: nothing says so.
-    var parkedUntilMs: Int64 = 0
+    var wait: EarlierWait?
 
     enum Note: UInt8 {
         /// APNs accepted the push of this device.
@@ -21,7 +20,7 @@ struct EarlierNotes: Sendable, Equatable {
         case push = 0x69  // i
         /// The recipient is recorded without a device, for this reason.
         case withoutDevice = 0x6e  // n
-        /// The recipient waits in `carillon.parked` until this time, and Redis took no mark when it was parked.
+        /// The recipient waits in `carillon.parked`, and no note of the user says so (`EarlierWait`).
         case parked = 0x70  // p
     }
 
@@ -37,7 +36,7 @@ struct EarlierNotes: Sendable, Equatable {
             case .addressed: addressed.append(content)
             case .push: takePush(content)
             case .withoutDevice: withoutDevice = Reason(rawValue: content)
-            case .parked: parkedUntilMs = Int64(content) ?? 0
+            case .parked: wait = EarlierWait(content)
             }
         }
     }
@@ -54,6 +53,31 @@ struct EarlierNotes: Sendable, Equatable {
         }
         accepted[last].badge = Int64(Substring(badge))
     }
+}
+
+/// The wait of an earlier try in `carillon.parked`.
+struct EarlierWait: Sendable, Equatable {
+    /// Unix ms.
+    var untilMs: Int64
+    /// For the user's desktop. If not, Redis took no mark when the recipient was parked.
+    var isForDesktop = false
+
+    init(untilMs: Int64, isForDesktop: Bool = false) {
+        self.untilMs = untilMs
+        self.isForDesktop = isForDesktop
+    }
+
+    /// - Returns: nil for any text that is no `text`.
+    init?(_ text: String) {
+        let isForDesktop = text.utf8.last == Self.desktop
+        guard let untilMs = Int64(isForDesktop ? Substring(text.utf8.dropLast()) : Substring(text)) else { return nil }
+        self.init(untilMs: untilMs, isForDesktop: isForDesktop)
+    }
+
+    private static let desktop = UInt8(ascii: "d")
+
+    /// The content of a note. Earlier versions read no wait in one for a desktop.
+    var text: String { String(StateKeys.time(untilMs)) + (isForDesktop ? "d" : "") }
 }
 
 /// A push of an earlier try that APNs accepted.

@@ -44,7 +44,7 @@ extension StateStore {
             command.arg(word: "SET")
             command.key("c:d", app, uid, kind, suffix: id)
             command.part(word: "o")
-            command.part(.parked, String(StateKeys.time(untilMs)))
+            command.part(.parked, EarlierWait(untilMs: untilMs).text)
             command.end()
             command.arg(word: "NX")
             command.arg(word: "EX")

@@ -132,20 +132,20 @@ public final class StateStore {
     /// Sends a `preparedMark`. One command; the reply is `OK`.
     func writeMark(_ mark: PreparedCommand, tag: UInt64) throws(RedisFault) { try client.command(tag, finishes, mark) }
 
-    /// Notes one device in the mark while others of the pair are open: a redelivery resumes with the rest. The reply is an integer.
+    /// Adds a note to the mark of a pair that has not ended: a redelivery resumes with the rest. The reply is an integer.
     ///
     /// A second command with the same tag renews the mark's lifetime: **two replies**. For the last or only device
     /// `finish` is enough.
     func note(
-        _ note: EarlierNotes.Note, app: String, uid: String, _ subject: ClaimSubject, _ push: EarlierPush, nowMs: Int64,
-        tag: UInt64
+        _ note: EarlierNotes.Note, _ content: String, push: EarlierPush? = nil, app: String, uid: String,
+        _ subject: ClaimSubject, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
         let seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         try client.command(tag, finishes) { command in
             command.arg(word: "APPEND")
             command.key("c:d", app, uid, subject.kind, suffix: subject.id)
-            command.part(note, push.device)
-            if let note = push.note { command.part(.push, note) }
+            command.part(note, content)
+            if let push = push?.note { command.part(.push, push) }
             command.end()
         }
         try client.command(tag, finishes) { command in

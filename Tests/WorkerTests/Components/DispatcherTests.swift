@@ -161,6 +161,19 @@ struct DispatcherTests {
         }
     }
 
+    /// No note of the user names a recipient that waits for a desktop: later pushes do not wait for it. A repeat must.
+    @Test func theMarkOfARecipientThatWaitsForADesktopSaysThatItIsParked() throws {
+        try Self.with { world, parts in
+            let job = try Self.route(["phone"], world, parts)
+            try world.turn {
+                parts.dispatcher.park(job, 0, .desktopFirst, dueMs: world.shard.steadyMs + 1_000_000)
+                parts.dispatcher.endIfComplete(job)
+            }
+            #expect(world.redis.commands.contains("APPEND c:d1:{im:u}mm"))
+            #expect(world.records(\.parked).count == 1)
+        }
+    }
+
     @Test func aSecondAnswerForADeviceChangesNothing() throws {
         try Self.with { world, parts in
             let job = try Self.route(["phone"], world, parts)

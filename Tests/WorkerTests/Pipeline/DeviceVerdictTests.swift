@@ -243,12 +243,13 @@ struct UnclaimedTests {
         #expect(counts == [false, true])
     }
 
-    /// Also one that waited here for the first before that was parked.
+    /// Also one that waited here for the first before that was parked. After a wait for a desktop another shard may be
+    /// pushing.
     @Test(arguments: [false, true])
     func aRepeatOfARecipientInTheTopicOfAnotherShardWaitsBehindIt(isTwin: Bool) throws {
         let waits = try ScriptedShard.withPipeline { world, pipeline in
-            try [Int64(0), 7_000, -1].map { leftMs in
-                let job = try world.recipient(of: try world.message("m\(leftMs)"))
+            try Self.waits(pipeline.shard.nowMs).enumerated().map { row, wait in
+                let job = try world.recipient(of: try world.message("m\(row)"))
                 if isTwin {
                     pipeline.dispatcher.waitForTwin(job)
                     pipeline.dispatcher.twinEnded(job.ref)
@@ -256,11 +257,16 @@ struct UnclaimedTests {
                 job.firstClaim = .resumed
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.claim = ClaimReply(state: .resume, badge: 1)
-                candidate.claim?.parkedUntilMs = leftMs == 0 ? 0 : pipeline.shard.nowMs + leftMs
+                candidate.claim?.earlierWait = wait
                 return pipeline.dispatcher.parkBesideEarlierTry(job, candidate) == .kept
             }
         }
-        #expect(waits == [false, true, false])
+        #expect(waits == [false, true, false, true, true])
+    }
+
+    private static func waits(_ nowMs: Int64) -> [EarlierWait?] {
+        let ends = [nowMs + 7_000, nowMs - 1]
+        return [nil] + ends.map { EarlierWait(untilMs: $0) } + ends.map { EarlierWait(untilMs: $0, isForDesktop: true) }
     }
 
     /// Another shard may read its record: both would push.
@@ -269,7 +275,7 @@ struct UnclaimedTests {
             let jobs = [try world.recipient(), try world.recipient()]
             let candidate = Candidate(uid: "u", order: 0)
             candidate.claim = ClaimReply(state: .resume, badge: 1)
-            candidate.claim?.parkedUntilMs = pipeline.shard.nowMs + 1_000
+            candidate.claim?.earlierWait = EarlierWait(untilMs: pipeline.shard.nowMs + 1_000)
             jobs[0].firstClaim = .resumed
             let passages = jobs.map { pipeline.claims.takeKey($0) }
             pipeline.dispatcher.waitForTwin(jobs[1])
@@ -278,6 +284,23 @@ struct UnclaimedTests {
                 ? jobs.map { $0.machine.isOpen && !$0.machine.isMarked } : []
         }
         #expect(areInTopic == [true, true])
+    }
+
+    /// Later pushes of the devices do not wait for a desktop's message, so they do not for its repeat.
+    @Test(arguments: [true, false])
+    func aRepeatWaitsForADesktopLikeItsFirst(isForDesktop: Bool) throws {
+        let records = try ScriptedShard.withPipeline { world, pipeline in
+            let job = try world.recipient()
+            job.firstClaim = .resumed
+            let candidate = Candidate(uid: "u", order: 0)
+            candidate.claim = ClaimReply(state: .resume, badge: 1)
+            let untilMs = pipeline.shard.nowMs + 7_000
+            candidate.claim?.earlierWait = EarlierWait(untilMs: untilMs, isForDesktop: isForDesktop)
+            _ = pipeline.dispatcher.parkBesideEarlierTry(job, candidate)
+            return world.records(\.parked)
+        }
+        let parked = try #require(records.first.map { Array($0.utf8).withUnsafeBytes { ParkedRecord($0) } })
+        #expect(parked?.cause.holdsDevice == !isForDesktop)
     }
 
     /// The ledger's entry contains the message's time, so the entry is a claim only where each reader finds the same time.

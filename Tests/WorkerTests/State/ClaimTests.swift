@@ -31,8 +31,7 @@ struct ClaimTests {
             let length = try await world.ask(
                 {
                     try $0.note(
-                        .accepted, app: StateWorld.app, uid: "u", request.subject, EarlierPush(device), nowMs: base,
-                        tag: $1)
+                        .accepted, device, app: StateWorld.app, uid: "u", request.subject, nowMs: base, tag: $1)
                 }, { $0.int64 })
             #expect((length ?? 0) > 0)
         }
@@ -79,7 +78,8 @@ struct ClaimTests {
             _ = try await world.ask(
                 {
                     try $0.note(
-                        .accepted, app: StateWorld.app, uid: "u", request.subject, push, nowMs: base, tag: $1)
+                        .accepted, push.device, push: push, app: StateWorld.app, uid: "u", request.subject, nowMs: base,
+                        tag: $1)
                 }, { $0.int64 })
         }
         #expect(try await world.claim(request).accepted == pushes)
@@ -181,8 +181,16 @@ struct ClaimTests {
         let request = ClaimRequest.message("u", "m", "c", sent: base)
         for _ in 0..<2 {
             let reply = try await world.claim(request)
-            #expect(reply.state == .resume && reply.parkedUntilMs == base + 7 && reply.badge == 1 && reply.adds)
+            #expect(reply.state == .resume && reply.badge == 1 && reply.adds)
+            #expect(reply.earlierWait == EarlierWait(untilMs: base + 7))
         }
+        let wait = EarlierWait(untilMs: base + 9, isForDesktop: true)
+        _ = try await world.ask(
+            {
+                try $0.note(
+                    .parked, wait.text, app: StateWorld.app, uid: "u", request.subject, nowMs: base, tag: $1)
+            }, { $0.int64 })
+        #expect(try await world.claim(request).earlierWait == wait)
         try await world.finish(request)
         _ = try await world.ask(
             { try $0.markParked(app: StateWorld.app, uid: "u", kind: .message, id: "m", untilMs: base + 7, tag: $1) },
@@ -295,8 +303,7 @@ struct ClaimTests {
             _ = try await world.ask(
                 {
                     try $0.note(
-                        .accepted, app: StateWorld.app, uid: "u", revoke.subject, EarlierPush("d1"), nowMs: base,
-                        tag: $1)
+                        .accepted, "d1", app: StateWorld.app, uid: "u", revoke.subject, nowMs: base, tag: $1)
                 }, { $0.int64 })
         }
         // Where Redis takes no writes the same is seen.

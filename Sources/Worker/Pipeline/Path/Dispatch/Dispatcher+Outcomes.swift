@@ -81,7 +81,7 @@ extension Dispatcher {
         let device = job.devices[index]
         let push = EarlierPush(
             device.route.device, device.push?.id, badge: device.push?.badge, isForced: job.isForced)
-        note(.accepted, push, of: job)
+        note(.accepted, push.device, push: push, of: job)
     }
 
     /// Whether a device has a token tells a redelivery that the device was addressed. Of a connection without one the mark
@@ -92,19 +92,20 @@ extension Dispatcher {
             !candidate.recipient.tokens.contains(where: { $0.record.type == .alert && $0.device.isSame(as: device) })
         else { return }
         markClaimed(job)
-        note(.addressed, EarlierPush(device), of: job)
+        note(.addressed, device, of: job)
     }
 
     /// A refused push may cost the device its token: the mark says that its end is recorded, while other devices are open.
     func noteRejected(_ job: RecipientJob, _ index: Int) {
         if job.machine.openDevices == 0 || job.flags.contains(.owesClaim) { return }
         markClaimed(job)
-        note(.addressed, EarlierPush(job.devices[index].route.device), of: job)
+        note(.addressed, job.devices[index].route.device, of: job)
     }
 
-    private func note(_ note: EarlierNotes.Note, _ push: EarlierPush, of job: RecipientJob) {
+    func note(_ note: EarlierNotes.Note, _ content: String, push: EarlierPush? = nil, of job: RecipientJob) {
         try? shard.store.note(
-            note, app: job.event.app.id, uid: job.uid, job.event.subject, push, nowMs: shard.nowMs, tag: job.tag(.note))
+            note, content, push: push, app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
+            tag: job.tag(.note))
     }
 
     /// A plain claim that takes longer than a push gets its mark, which gives `resume` more information.

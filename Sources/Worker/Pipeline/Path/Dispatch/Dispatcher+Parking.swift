@@ -135,7 +135,7 @@ extension Dispatcher {
         guard !job.isDecided, job.event.digest == nil,
             let dueMs = parkedDueMs(job, device: "", candidate), job.machine.decided()
         else { return .goesOn }
-        parkWhole(job, dueMs: dueMs)
+        parkWhole(job, .behind, dueMs: dueMs)
         return .kept
     }
 
@@ -144,25 +144,28 @@ extension Dispatcher {
     func parkBesideEarlierTry(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
         // One that waited for its twin counts as decided.
         guard job.isResumed, job.devices.isEmpty, job.event.parked == nil, job.event.digest == nil,
-            job.mayPark, let leftMs = leftOfEarlierTry(candidate), job.machine.decided()
+            job.mayPark, let wait = waitOfEarlierTry(candidate), job.machine.decided()
         else { return .goesOn }
-        parkWhole(job, dueMs: shard.steadyMs &+ leftMs)
+        parkWhole(job, wait.cause, dueMs: shard.steadyMs &+ wait.leftMs)
         return .kept
     }
 
-    /// How long the work of the earlier try may still be parked; nil if nothing says that it is.
-    private func leftOfEarlierTry(_ candidate: Candidate) -> Int64? {
-        if let untilMs = candidate.claim?.parkedUntilMs, untilMs > shard.nowMs {
+    /// How long the earlier try may still be parked; nil if nothing says that it is.
+    private func waitOfEarlierTry(_ candidate: Candidate) -> (cause: ParkCause, leftMs: Int64)? {
+        if let wait = candidate.claim?.earlierWait {
+            let leftMs = min(max(0, wait.untilMs &- shard.nowMs), Int64(shard.limits.ackGraceNanos / 1_000_000))
+            // Also after its wait, as another shard may be pushing. Here too later pushes do not wait for it.
+            if wait.isForDesktop { return (.desktopFirst, leftMs) }
             // A little later: the record that was there first begins first.
-            return min(untilMs &- shard.nowMs, Int64(shard.limits.ackGraceNanos / 1_000_000)) &+ Self.unclaimedMs
+            if leftMs > 0 { return (.behind, leftMs &+ Self.unclaimedMs) }
         }
-        return candidate.recipient.parked.compactMap { $0.note.leftMs(nowMs: shard.nowMs) }.min()
+        return candidate.recipient.parked.compactMap { $0.note.leftMs(nowMs: shard.nowMs) }.min().map { (.behind, $0) }
     }
 
-    private func parkWhole(_ job: RecipientJob, dueMs: Int64) {
+    private func parkWhole(_ job: RecipientJob, _ cause: ParkCause, dueMs: Int64) {
         noteDecided(job)
-        recorder.write(OutcomeRecord(uid: job.uid, verdict: .parked, reason: ParkCause.behind.rawValue), of: job)
-        write(job, waits: [RecipientParking.Wait(device: -1, cause: .behind, dueMs: dueMs)])
+        recorder.write(OutcomeRecord(uid: job.uid, verdict: .parked, reason: cause.rawValue), of: job)
+        write(job, waits: [RecipientParking.Wait(device: -1, cause: cause, dueMs: dueMs)])
     }
 
     /// An earlier push of one of its devices was parked, or is not parked after all.
@@ -205,11 +208,15 @@ extension Dispatcher {
         // After `devices` were read: from now on another owner has them.
         for wait in waits where wait.device >= 0 { replace(job, wait.device) }
         // Nothing more happens for it here: the reader of the record may be faster than the broker's answer.
-        for twin in claims.releaseKey(job) { follow(twin, dueMs: record.dueMs) }
-        defer { endIfComplete(job) }
+        let twins = claims.releaseKey(job)
+        defer {
+            for twin in twins { follow(twin, record) }
+            endIfComplete(job)
+        }
         // A digest comes again at the end of its lease.
         guard event.digest == nil else { return event.isHandedBack = true }
         if let work = event.parked, work.record.uid != nil, work.isHandedBack { return event.isHandedBack = true }
+        if !owesClaim, record.cause == .desktopFirst { noteWait(job, record) }
         // Without a mark only the topic shows the work done since the record was written.
         guard let work = event.parked, work.record.uid != nil, !owesClaim else {
             job.machine.recordSent()
@@ -222,13 +229,20 @@ extension Dispatcher {
         work.parksAgain = true
     }
 
+    /// No note of the user names it, because later pushes do not wait for it. A repeat then goes where the record is read.
+    private func noteWait(_ job: RecipientJob, _ record: ParkedRecord) {
+        let untilMs = record.dueMs &- shard.steadyMs &+ shard.nowMs
+        note(.parked, EarlierWait(untilMs: untilMs, isForDesktop: true).text, of: job)
+    }
+
     /// Its twin is in the topic from now on: it follows, so that one shard has both.
-    private func follow(_ ref: WorkRef, dueMs: Int64) {
+    private func follow(_ ref: WorkRef, _ record: ParkedRecord) {
         guard let twin = work.recipient(ref), twin.machine.waitsForTwin else { return shard.late() }
         guard twin.devices.isEmpty, twin.event.parked?.record.uid == nil, twin.event.digest == nil, twin.mayPark,
             twin.machine.followTwin()
         else { return twinEnded(ref) }
-        parkWhole(twin, dueMs: dueMs &+ Self.unclaimedMs)
+        if record.cause == .desktopFirst { return parkWhole(twin, .desktopFirst, dueMs: record.dueMs) }
+        parkWhole(twin, .behind, dueMs: record.dueMs &+ Self.unclaimedMs)
     }
 
     private func parkedRecord(of job: RecipientJob, _ waits: [RecipientParking.Wait]) -> ParkedRecord {
