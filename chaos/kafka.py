@@ -139,6 +139,32 @@ def ends_of(produced: list[Produced], partitions: int) -> dict[str, dict[int, in
     return ends
 
 
+class Offsets:
+    """Which record of each partition comes next. A gap is read once more; one that stays is named."""
+
+    def __init__(self) -> None:
+        self._next: dict[tuple[str, int], int] = {}
+        self._read_again: set[tuple[str, int, int]] = set()
+        self.gaps: list[str] = []
+
+    def take(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether the record is the next one, or follows a gap that stays."""
+        expected = self.next(topic, partition)
+        if offset < expected:
+            return False
+        if offset > expected:
+            gap = (topic, partition, expected)
+            if gap not in self._read_again:
+                self._read_again.add(gap)
+                return False
+            self.gaps.append(f"{topic}[{partition}]@{expected} to {offset - 1}")
+        self._next[topic, partition] = offset + 1
+        return True
+
+    def next(self, topic: str, partition: int) -> int:
+        return self._next.get((topic, partition), 0)
+
+
 class Tail(threading.Thread):
     """Follows output topics from their beginning and keeps every record."""
 
@@ -148,6 +174,7 @@ class Tail(threading.Thread):
         self._consumer.assign([TopicPartition(topic, index, 0) for topic in topics for index in range(partitions)])
         self._ended = threading.Event()
         self._take = take
+        self.offsets = Offsets()
         self.last_at = time.monotonic()
 
     def run(self) -> None:
@@ -156,7 +183,13 @@ class Tail(threading.Thread):
             if message is None or message.error() is not None:
                 continue
             self.last_at = time.monotonic()
-            self._take(record_of(message))
+            record = record_of(message)
+            if self.offsets.take(record.topic, record.partition, record.offset):
+                self._take(record)
+                continue
+            expected = self.offsets.next(record.topic, record.partition)
+            if record.offset > expected:
+                self._consumer.seek(TopicPartition(record.topic, record.partition, expected))
 
     def end(self, idle_s: float = 2.0) -> None:
         """Ends when nothing more came for a while."""

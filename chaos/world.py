@@ -97,6 +97,8 @@ class World:
         self.tail.end()
         self.presence.end()
         self.watcher.end()
+        if self.tail.offsets.gaps:
+            raise SetupFault(f"the broker did not deliver all of its records: {', '.join(self.tail.offsets.gaps)}")
         return self._evidence(nemesis.instants, ends, badges, stats, delays)
 
     # Set-up.

@@ -11,6 +11,7 @@ import pytest
 from chaos import cli
 from chaos.evidence import Evidence, Push, read_ledger
 from chaos.fleet import BREAK_VARIABLE, Fleet
+from chaos.kafka import Offsets
 from chaos.schedule import FAULTS, kinds_of
 from chaos.tests.good_run import good_run
 
@@ -50,6 +51,14 @@ def test_a_line_that_a_killed_simulator_left_unfinished_is_dropped(tmp_path: Pat
     path = tmp_path / "ledger.ndjson"
     path.write_text(path.read_text() + '{"at_ms":17')
     assert read_ledger(path) == evidence.pushes
+
+
+def test_a_gap_between_records_is_read_once_more_and_then_named() -> None:
+    offsets = Offsets()
+    taken = [offset for offset in (0, 3, 1, 1, 2, 3) if offsets.take("results", 0, offset)]
+    assert (taken, offsets.gaps) == ([0, 1, 2, 3], [])
+    taken = [offset for offset in (6, 6, 7) if offsets.take("results", 0, offset)]
+    assert (taken, offsets.gaps) == ([6, 7], ["results[0]@4 to 5"])
 
 
 def test_a_good_folder_is_judged_with_0_and_a_bad_one_with_1(
