@@ -4,14 +4,10 @@
 /// At `capacity` its owner stops adding work; work that is already accepted always finds a slot. Work that only waits
 /// may be exchanged for its packed form, which keeps the slot.
 struct SlotTable<Work: AnyObject> {
-    private enum Content {
-        case free
-        case work(Work)
-        /// Without a form, the work's slot waits for work that another table has packed.
-        case packed(PackedRecipient?)
-    }
-
-    private var slots: [(content: Content, generation: UInt32)] = []
+    /// The work; nil also while it is packed, here or with its recipient.
+    private var slots: [(work: Work?, generation: UInt32)] = []
+    /// By slot, as far as the highest slot that was packed: most tables have none.
+    private var packed: [PackedRecipient?] = []
     private var free: [Int32] = []
     /// With the packed.
     private(set) var count = 0
@@ -27,27 +23,23 @@ struct SlotTable<Work: AnyObject> {
     mutating func insert(_ work: Work) -> WorkRef {
         count += 1
         if let slot = free.popLast() {
-            slots[Int(slot)].content = .work(work)
+            slots[Int(slot)].work = work
             return WorkRef(slot: Int(slot), generation: slots[Int(slot)].generation)
         }
-        slots.append((.work(work), 0))
+        slots.append((work, 0))
         return WorkRef(slot: slots.count - 1, generation: 0)
-    }
-
-    private func isCurrent(_ ref: WorkRef) -> Bool {
-        ref.slot < slots.count && slots[ref.slot].generation == ref.generation
     }
 
     /// The work of a reference; nil if it has ended, or is packed.
     func find(_ ref: WorkRef) -> Work? {
-        guard isCurrent(ref), case .work(let work) = slots[ref.slot].content else { return nil }
-        return work
+        guard ref.slot < slots.count, slots[ref.slot].generation == ref.generation else { return nil }
+        return slots[ref.slot].work
     }
 
     /// Frees the slot. A reference to ended work changes nothing.
     mutating func remove(_ ref: WorkRef) {
         if find(ref) == nil { return }
-        slots[ref.slot].content = .free
+        slots[ref.slot].work = nil
         slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0xFF_FFFF
         free.append(Int32(truncatingIfNeeded: ref.slot))
         count -= 1
@@ -55,12 +47,12 @@ struct SlotTable<Work: AnyObject> {
 
     /// Without the packed.
     func forEach(_ body: (Work) -> Void) {
-        for case (.work(let work), _) in slots { body(work) }
+        for case (let work?, _) in slots { body(work) }
     }
 
     /// Stops at the first match.
     func contains(where isWanted: (Work) -> Bool) -> Bool {
-        for case (.work(let work), _) in slots where isWanted(work) { return true }
+        for case (let work?, _) in slots where isWanted(work) { return true }
         return false
     }
 
@@ -68,31 +60,31 @@ struct SlotTable<Work: AnyObject> {
 
     /// Moves the work out of its slot, which stays taken until `put`.
     mutating func take(_ ref: WorkRef) -> Work? {
-        guard let work = find(ref) else { return nil }
-        slots[ref.slot].content = .packed(nil)
-        return work
+        guard find(ref) != nil else { return nil }
+        return slots[ref.slot].work.take()
     }
 
-    /// Fills a slot whose work was taken or packed.
+    /// Fills a slot whose work was taken.
     mutating func put(_ work: Work, at ref: WorkRef) {
-        if isCurrent(ref), case .packed = slots[ref.slot].content { slots[ref.slot].content = .work(work) }
+        slots[ref.slot].work = work
+        if ref.slot < packed.count { packed[ref.slot] = nil }
     }
 
-    mutating func put(_ packed: PackedRecipient, at ref: WorkRef) {
-        if isCurrent(ref), case .packed = slots[ref.slot].content { slots[ref.slot].content = .packed(packed) }
+    mutating func put(_ form: PackedRecipient, at ref: WorkRef) {
+        while packed.count <= ref.slot { packed.append(nil) }
+        packed[ref.slot] = form
     }
 
     /// The packed form of a reference's work; nil if it is not packed.
     func packed(_ ref: WorkRef) -> PackedRecipient? {
-        guard isCurrent(ref), case .packed(let packed) = slots[ref.slot].content else { return nil }
-        return packed
+        guard ref.slot < packed.count, slots[ref.slot].generation == ref.generation else { return nil }
+        return packed[ref.slot]
     }
 
     /// Everything that is packed.
     var allPacked: [WorkRef] {
-        slots.indices.compactMap { slot in
-            guard case .packed(_?) = slots[slot].content else { return nil }
-            return WorkRef(slot: slot, generation: slots[slot].generation)
+        packed.indices.lazy.filter { packed[$0] != nil }.map {
+            WorkRef(slot: $0, generation: slots[$0].generation)
         }
     }
 }

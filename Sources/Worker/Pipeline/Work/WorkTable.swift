@@ -37,7 +37,11 @@ final class WorkTable {
     }
 
     func event(_ ref: WorkRef) -> EventJob? { events.find(ref) }
-    func recipient(_ ref: WorkRef) -> RecipientJob? { recipients.find(ref) ?? unpack(ref) }
+
+    func recipient(_ ref: WorkRef) -> RecipientJob? {
+        if let job = recipients.find(ref) { return job }
+        return unpack(ref)
+    }
 
     func badgeUpdate(_ ref: WorkRef) -> BadgeUpdate? { badgeUpdates.find(ref) }
 
