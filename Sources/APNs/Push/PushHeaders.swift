@@ -31,7 +31,7 @@ public final class PushHeaders: Sendable {
         self.collapseID = collapseID
     }
 
-    /// Of a push whose content was dropped.
+    /// The headers of a push without content (`PushTable.dropContent`).
     init(bare common: PushTopic) {
         self.common = common
         expirationSeconds = nil

@@ -4,8 +4,9 @@ import Digits
 import Kafka
 import PushCore
 
-/// The recipient of a one-to-one message whose only open part is one push in an APNs client that sends nothing: the
-/// record and some numbers, a third of what the objects take. Everything else is read from the record again (`unpacked`).
+/// A recipient of a one-to-one message with one open part: a push in an APNs client that sends nothing.
+///
+/// It holds the record and some numbers, in a third of the objects' memory. `unpacked` reads the rest from the record.
 final class PackedRecipient {
     let app: AppContext
     private let raw: [UInt8]
