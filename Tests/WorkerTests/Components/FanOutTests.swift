@@ -103,6 +103,20 @@ struct FanOutTests {
         }
     }
 
+    /// A message of its conversation may be parked, also the one that it revokes.
+    @Test func aGroupsRevokeWaitsBehindAParkedEventOfItsConversation() throws {
+        try Self.with { world, fanOut in
+            world.shard.add(app: "other", isShared: true)
+            let event = try world.message("r", to: nil, revoking: "m")
+            try Self.begin(event, fanOut, world)
+            while world.redis.open.count > 1 { world.answer(.status) }
+            world.answer(.string("collapse"))
+            #expect(world.redis.commands.last == "GET c:y:{im:c}")
+            world.answer(.string("2 \(world.shard.nowMs + 1_000) \(world.shard.nowMs) \(world.shard.nowMs + 9_000) mm"))
+            #expect(fanOut.behind.taken().map(\.0.msgID) == ["r"])
+        }
+    }
+
     /// A recipient may have the same place in its table, and would take the refusal for one of its own mark.
     @Test func aRefusedNoteOfAnEventIsNobodysMark() throws {
         try Self.with { world, fanOut in

@@ -131,11 +131,13 @@ final class ScriptedShard {
     func message(
         _ id: String = "m", to uids: [String]? = ["u"], conversation: String = "c",
         members: [MemberPage.Member]? = nil, isExpired: Bool = false, origin: EventJob.Origin? = nil,
-        content: String = "x"
+        content: String = "x", revoking target: String? = nil
     ) throws -> EventJob {
         let list = uids.map { ",\"to\":{\"uids\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]}" } ?? ""
         let text = """
-            {"v":1,"kind":"message","app":"im","event_id":"e\(id)","sent_ms":\(shard.nowMs),"msg_id":"\(id)",\
+            {"v":1,"kind":"\(target == nil ? "message" : "revoke")","app":"im","event_id":"e\(id)",\
+            "sent_ms":\(shard.nowMs),"msg_id":"\(id)",\
+            \(target.map { "\"revoke\":{\"target_msg_id\":\"\($0)\"}," } ?? "")\
             \(isExpired ? "\"expire_at_ms\":\(shard.nowMs)," : "")\
             "conv":{"id":"\(conversation)","type":"\(uids == nil ? "group" : "p2p")"},"from":{"uid":"sender"}\(list),\
             "type_name":"RC:TxtMsg","push":{"content":"\(content)"}}

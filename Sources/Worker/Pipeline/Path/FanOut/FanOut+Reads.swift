@@ -169,8 +169,15 @@ extension FanOut {
 
     // MARK: Parked conversations
 
+    /// An app over its share may have parked an earlier event of the conversation.
+    func readParkedIfShared(_ event: EventJob) {
+        if shard.limits.isShared, event.hasManyRecipients, event.parked == nil, event.chunkPart == nil {
+            readParked(event)
+        }
+    }
+
     /// Reads whether an earlier event of the conversation is parked with all its recipients.
-    func readParked(_ event: EventJob) {
+    private func readParked(_ event: EventJob) {
         ask(event, .readingParked) { (store) throws(RedisFault) in
             try store.readParked(
                 app: event.app.id, conversation: event.conversationID, tag: event.tag(.parkedBefore))
@@ -216,5 +223,6 @@ extension FanOut {
     private func didReadOriginal(_ event: EventJob, _ original: CollapseID.Original) {
         event.didRead()
         event.original = original
+        readParkedIfShared(event)
     }
 }

@@ -95,11 +95,7 @@ final class FanOut {
                 app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
                 tag: Tag.noteBits)
         }
-        if shard.limits.isShared, event.hasManyRecipients, event.parked == nil, event.chunkPart == nil,
-            event.fanOutPhase == .ready
-        {
-            readParked(event)
-        }
+        if event.fanOutPhase == .ready { readParkedIfShared(event) }
         if event.chunkPart == nil {
             open.append(event)
             bulkBound.note(event.lane, nowNanos: shard.nowNanos)
