@@ -55,7 +55,9 @@ extension FaultKind {
         case .crash, .pause, .restart, .join, .redisLink, .apnsLink, .apnsAnswers, .apnsGoAway: true
         case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
         case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
-        case .clock, .clockJump, .reload, .redisSlots, .kafkaRefusal, .kafkaRetention, .kafkaRecreation: false
+        // Offsets give the order of parked records, and begin again.
+        case .kafkaRecreation: true
+        case .clock, .clockJump, .reload, .redisSlots, .kafkaRefusal, .kafkaRetention: false
         }
     }
 }
