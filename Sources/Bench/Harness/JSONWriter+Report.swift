@@ -2,7 +2,7 @@
 import JSON
 
 extension JSONWriter {
-    /// The members of every report that say what the bench played.
+    /// The load of the bench, as members of each report.
     mutating func load(_ settings: BenchSettings) {
         count("events", settings.events)
         count("users", settings.users)

@@ -83,7 +83,7 @@ final class PackedRecipient {
     /// Whether its record is of such a partition of the events topic.
     func isOf(_ partitions: Set<TopicPartition>) -> Bool { partitions.contains(origin.partition) }
 
-    var mayPark: Bool { !flags.contains(.staysInMemory) && raw.count <= ParkedRecord.rawMax }
+    var mayPark: Bool { flags.mayPark(raw) }
 
     /// The recipient as it was, with its event and the event's content; nil if the record cannot be read any more.
     func unpacked(_ ref: WorkRef, _ reader: EventReader) -> RecipientJob? {

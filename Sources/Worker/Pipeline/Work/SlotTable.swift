@@ -64,7 +64,7 @@ struct SlotTable<Work: AnyObject> {
         return slots[ref.slot].work.take()
     }
 
-    /// Fills a slot whose work was taken.
+    /// Fills the slot of work that was taken.
     mutating func put(_ work: Work, at ref: WorkRef) {
         slots[ref.slot].work = work
         if ref.slot < packed.count { packed[ref.slot] = nil }

@@ -42,6 +42,11 @@ extension RecipientJob {
         trace = TraceBytes(resuming: record.trace)
     }
 
-    /// Whether it may be parked. A record that is too large for the topic, or was refused there, stays in memory.
-    var mayPark: Bool { !flags.contains(.staysInMemory) && event.raw.count <= ParkedRecord.rawMax }
+    /// Whether it may be parked.
+    var mayPark: Bool { flags.mayPark(event.raw) }
+}
+
+extension RecipientJob.Flags {
+    /// A record that is too large for the topic, or was refused there, stays in memory.
+    func mayPark(_ raw: [UInt8]) -> Bool { !contains(.staysInMemory) && raw.count <= ParkedRecord.rawMax }
 }
