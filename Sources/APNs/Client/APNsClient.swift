@@ -213,10 +213,12 @@ public final class APNsClient {
     /// end, so no outcome comes before this returns.
     public func send(_ push: consuming Push) -> Admission { send(push, canRenew: false) }
 
-    /// The same.
+    /// Accepts a push, or returns why not, as `send(_:)` does.
     ///
-    /// - Parameter canRenew: its owner answers a check by `renew` where `lacksContent` says so. While only probes are sent
-    ///   (`isHeldUp`), payload and headers of such a push are not kept.
+    /// - Parameters:
+    ///   - push: The push, whole.
+    ///   - canRenew: Its owner answers a check by `renew` where `lacksContent` says so. While only probes are sent
+    ///     (`isHeldUp`), payload and headers of such a push are not kept.
     public func send(_ push: consuming Push, canRenew: Bool) -> Admission {
         loop.assertOnLoop()
         if life == .new { life = .running }
