@@ -35,13 +35,9 @@ def link(match: re.Match[str]) -> str:
 def inline(text: str) -> str:
     """Code, bold and links as HTML. The name of an alert leads to its runbook."""
     text = re.sub(r"(?<!\[)\b(Carillon[A-Z]\w+)", lambda name: f"[{name[1]}](#{name[1].lower()})", text)
-    parts = re.split(r"`([^`]*)`", text)
-    out = ""
-    for index, part in enumerate(parts):
-        if index % 2:
-            out += f"<code>{escape(part, quote=False)}</code>"
-        else:
-            out += re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(part, quote=False))
+    out = re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text, quote=False))
+    # Bold words may contain code.
+    out = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", out)
     return re.sub(r"\[([^\]]*)\]\(([^)]*)\)", link, out)
 
 
@@ -69,7 +65,8 @@ def blocks(text: str) -> list[str]:
     for block in re.split(r"\n(?=- )|\n\n", text.strip()):
         if heading := re.fullmatch(r"(##+) (.*)", block):
             level = len(heading[1])
-            out.append(f'<h{level} id="{slug(heading[2])}">{heading[2]}</h{level}>')
+            title = re.sub(r"`([^`]*)`", r"<code>\1</code>", heading[2])
+            out.append(f'<h{level} id="{slug(heading[2])}">{title}</h{level}>')
         elif block.startswith("|"):
             out += table(block.split("\n"))
         else:

@@ -23,3 +23,9 @@ def test_every_alert_is_there_and_every_link_leads_to_a_heading() -> None:
         assert alert.name.lower() in ids, alert.name
     links = set(re.findall(r'href="#([^"]*)"', page))
     assert len(links) > 20 and links <= set(ids), links - set(ids)
+
+
+def test_no_mark_of_markdown_remains() -> None:
+    page = "".join(render(SOURCE.read_text()).values())
+    marks = re.findall(r".*(?:\*\*|`|\]\().*", page.replace("`python -m docs.runbook_page`", ""))
+    assert marks == []

@@ -186,7 +186,7 @@ extension RunbookText {
         <li><b>A badge is wrong.</b> <code>carillon user</code> shows the present number, <code>carillon trace</code>
         shows which messages were counted. The client's <code>badge_report</code> replaces it.</li>
         <li><b>One user complains.</b> <code>carillon trace --config F --app A --user U --msg M</code>, up to
-        <code>trace.ttl_h</code> back; then <code>carillon explain</code> with the event.</li>
+        <code>trace.ttl_h</code> hours back (72); then <code>carillon explain</code> with the event.</li>
         <li><b>Suspected duplicates.</b> In <code>push.results</code>, one <code>pid</code> twice is one push recorded
         twice; two <code>pid</code>s for one message and device are two tokens. <code>attempts</code> above 1: <a
         href="#carillonambiguoushigh">CarillonAmbiguousHigh</a>.</li>
@@ -272,20 +272,22 @@ extension RunbookText {
         <li><b>Which limit is it?</b> More workers help only if the workers are the limit. If "What limits it" says
         <code>redis</code> or <code>limiter</code>, they do not help.</li>
         </ul>
-        <h3 id="read-the-output-of-explain">Read the output of `explain`</h3>
+        <h3 id="read-the-output-of-explain">Read the output of <code>explain</code></h3>
         <p><code>carillon explain --config F --event event.json</code> decides now, with the present data in Redis,
         and sends nothing. For each user and device it prints a head with the verdict (<code>accepted-if-sent</code>,
-        <code>suppressed</code>, …) and its reason. Below it are the seventeen steps, each with ✓ or ✗, its outcome,
-        and its inputs in brackets. Steps that all devices of a user share appear once.</p>
+        <code>suppressed</code>, …) and its reason. Below it are the steps that apply, with their numbers in the
+        contract, each with ✓ or ✗, its outcome, and its inputs in brackets. Steps that all devices of a user share
+        appear once.</p>
         <ul>
-        <li><b>The first ✗ decides.</b> At step 8 the user muted the conversation, at 9 a DND window is active, at 12
-        there is no token for this app. Its reason is in <code>docs/reasons.md</code>.</li>
-        <li>**<code>→ connection</code>:** the device counts as live, so the route is the long connection. If the user
-        did not get the message, the gateway's lease or presence is wrong: leases.</li>
-        <li>**<code>duplicate</code>:** this (app, user, msg_id, kind) has ended already; <code>carillon trace</code>
-        shows how. Change <code>msg_id</code> in a copy to see the other steps.</li>
-        <li>**<code>dead_letter</code>:** the record breaks a rule, with its path and byte.</li>
-        <li>**<code>accepted-if-sent</code>, and there was no push:** the data was different then. <code>--at
+        <li><b>The first ✗ decides.</b> At step 8 a mute level of the user, the group or the app denies the alert, at
+        9 a DND window is active, at 12 there is no token for this app. Its reason is in
+        <code>docs/reasons.md</code>.</li>
+        <li><b><code>→ connection</code>:</b> the device counts as live, so the route is the long connection. If the
+        user did not get the message, the gateway's lease or presence is wrong: leases.</li>
+        <li><b><code>duplicate</code>:</b> this (app, user, <code>msg_id</code>, kind) has ended already;
+        <code>carillon trace</code> shows how. Change <code>msg_id</code> in a copy to see the other steps.</li>
+        <li><b><code>dead_letter</code>:</b> the record breaks a rule, with its path and byte.</li>
+        <li><b><code>accepted-if-sent</code>, and there was no push:</b> the data was different then. <code>--at
         sent</code> uses the clock of that time, but presence and marks are the present ones; <code>carillon
         trace</code> shows the past.</li>
         <li><b>Of a group</b> it prints the first 20 members: <code>--members N</code>.</li>
@@ -304,8 +306,8 @@ extension RunbookText {
         the workers one at a time, then delete the old user. If only Redis' password changed, replace the password
         file: workers read it at each login. Redis: check the connections (<code>CLIENT LIST</code>); Kafka: check the
         brokers' authorizer log.</li>
-        <li>**<code>http.token_file</code>:** replace the file and restart. The token shows the operator's pages only,
-        no tokens and no texts.</li>
+        <li><b><code>http.token_file</code>:</b> replace the file and restart. The token shows the operator's pages
+        only, no tokens and no texts.</li>
         <li><b>Device tokens alone</b> are useless without a credential. If someone bound another user's token: the
         backend writes the right <code>bind</code> with a higher <code>bind_ver</code>.</li>
         <li><b>A recording or dead letters:</b> they contain texts (<code>carillon record</code> scrubs only with
