@@ -101,6 +101,7 @@ import Testing
                 }
                 let slots = world.client.table.all()
                 #expect(slots.count { world.client.table.lacksContent($0) } == 5)
+                #expect(slots.count { world.client.table.token($0) == .none } == 5)
                 #expect(slots.allSatisfy { world.client.table.payloadBytes($0) == world.push(1).payload.count })
                 try world.peer.listenAgain()
             }

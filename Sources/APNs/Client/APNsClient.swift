@@ -218,7 +218,7 @@ public final class APNsClient {
     /// - Parameters:
     ///   - push: The push, whole.
     ///   - canRenew: Its owner answers a check by `renew` where `lacksContent` says so. While only probes are sent
-    ///     (`isHeldUp`), payload and headers of such a push are not kept.
+    ///     (`isHeldUp`), payload, headers and token of such a push are not kept.
     public func send(_ push: consuming Push, canRenew: Bool) -> Admission {
         loop.assertOnLoop()
         if life == .new { life = .running }

@@ -37,9 +37,9 @@ struct PushTable: ~Copyable {
         /// The version of the request's provider token.
         var tokenVersion: Int32 = 0
         var status: Int32 = 0
-        var retryAfterSeconds: UInt32?
         /// The connection to avoid for the next attempt, if there is another.
         var avoid: Int32 = -1
+        var retryAfterSeconds: UInt32?
         /// Set when the request's deadline passed and its stream was reset.
         var isTimedOut = false
         /// Sent through a closed gate, to find out whether it can be opened.
@@ -176,7 +176,7 @@ struct PushTable: ~Copyable {
         let dropped = entries[Int(slot)].droppedBytes
         return dropped == 0 ? pushes[Int(slot)].payload.count : Int(dropped)
     }
-    /// Its payload and headers must be given again before it is sent (`replace`).
+    /// Its payload, headers and token must be given again before it is sent (`replace`).
     func lacksContent(_ slot: Slot) -> Bool { entries[Int(slot)].droppedBytes != 0 }
     func lane(_ slot: Slot) -> PushLane { pushes[Int(slot)].lane }
     func token(_ slot: Slot) -> DeviceToken { pushes[Int(slot)].token }
@@ -212,7 +212,7 @@ struct PushTable: ~Copyable {
         return slot
     }
 
-    /// Releases the payload and headers of a waiting push that its owner can make again.
+    /// Releases the payload, headers and token of a waiting push that its owner can make again.
     mutating func dropContent(_ slot: Slot) {
         let push = pushes[Int(slot)]
         entries[Int(slot)].droppedBytes = UInt16(clamping: push.payload.count)
@@ -221,7 +221,7 @@ struct PushTable: ~Copyable {
         let bare = bareHeaders.flatMap { $0.common === topic ? $0 : nil } ?? PushHeaders(bare: topic)
         bareHeaders = bare
         pushes[Int(slot)] = Push(
-            headers: bare, payload: [], token: push.token, id: push.id, tag: push.tag, expiresAtMs: push.expiresAtMs,
+            headers: bare, payload: [], token: .none, id: push.id, tag: push.tag, expiresAtMs: push.expiresAtMs,
             lane: push.lane, isSuspect: push.isSuspect)
     }
 

@@ -91,6 +91,13 @@ public struct DeviceToken: Sendable, Hashable {
     }
 }
 
+extension DeviceToken {
+    /// No device's: of a push whose owner gives its content again (`PushTable.dropContent`).
+    static var none: DeviceToken { DeviceToken(kept: "") }
+
+    private init(kept hex: String) { self.hex = hex }
+}
+
 extension DeviceToken: CustomStringConvertible, CustomDebugStringConvertible {
     public var description: String { "***" }
     public var debugDescription: String { "***" }

@@ -15,6 +15,20 @@ public enum Allocator {
         set_malloc_thresholds(64 << 20, 4 << 20)
     }
 
+    /// With jemalloc: freed memory goes back to the system after a second instead of ten.
+    ///
+    /// A burst's records are in the heap of librdkafka's thread, and what is made of them is in the shard's: while APNs is
+    /// away, both would be resident for ten seconds, 17 MB for 40 000 records. What is freed and used again within a second
+    /// stays. An operator's `MALLOC_CONF` counts instead. Call it before threads start, whose heaps take it over.
+    public static func returnFreedSoon() {
+        guard getenv("MALLOC_CONF") == nil, let control else { return }
+        var afterMs = 1_000
+        // 0 is the heap of the threads so far; the other name is for heaps to come.
+        for name in ["arenas.dirty_decay_ms", "arena.0.dirty_decay_ms"] {
+            _ = control(name, nil, nil, &afterMs, MemoryLayout<Int>.size)
+        }
+    }
+
     /// The version of the jemalloc that replaces the C library's allocator; nil without jemalloc.
     public static var version: String? {
         guard let control else { return nil }

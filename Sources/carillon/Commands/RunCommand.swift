@@ -51,6 +51,7 @@ struct RunCommand: Command {
             return .configuration
         }
         Allocator.keepFreed()
+        Allocator.returnFreedSoon()
         let log = Log(level: configuration.logLevel)
         log.info(
             "limits", ["descriptors": .int(descriptors), "dumps_forbidden": .bool(ProcessLimits.dumpsAreForbidden)])
