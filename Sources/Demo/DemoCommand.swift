@@ -163,6 +163,7 @@ public struct DemoCommand: Command, Sendable {
             Terminal.err("\(settled) of \(total) records settled ")
         }
         if isInteractive { Terminal.clearLine() }
+        if !printsJSON { Terminal.out(DemoReport.legend) }
         for outcome in outcomes {
             Terminal.out(asJSON: printsJSON, json: DemoReport.json(outcome), text: DemoReport.text(outcome))
         }
@@ -184,7 +185,8 @@ public struct DemoCommand: Command, Sendable {
         }
         let file = try cluster.folder.write(chosen.event + Array("\n".utf8), to: "try.ndjson")
         return DemoHints(
-            program: CommandLine.arguments.first ?? "carillon", configuration: configuration, port: port,
+            program: DemoHints.callable(CommandLine.arguments.first ?? "carillon"), configuration: configuration,
+            port: port,
             subject: chosen.subject, eventFile: file
         ).text
     }

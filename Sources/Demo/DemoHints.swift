@@ -5,7 +5,7 @@ import Recording
 
 /// Commands to try with a kept demo, ready to copy.
 struct DemoHints {
-    /// The path by which this program was called.
+    /// This program, as it can be called from any folder.
     var program: String
     /// The kept configuration.
     var configuration: String
@@ -41,6 +41,11 @@ struct DemoHints {
         return nil
     }
 
+    /// A path relative to this folder becomes absolute. A name without a folder is found on `PATH`.
+    static func callable(_ program: String) -> String {
+        program.utf8.contains(UInt8(ascii: "/")) ? Files.whole(program) ?? program : program
+    }
+
     private static func token(of uid: String, app: String, in state: [[UInt8]]) -> String? {
         state.lazy.compactMap { try? JSONTree(parsing: $0) }.first { tree in
             tree["kind"]?.string == "bind" && tree["uid"]?.string == uid && tree["app"]?.string == app
@@ -56,25 +61,31 @@ struct DemoHints {
         let file = Self.quoted(eventFile)
         var commands = [
             (
-                "the recorded decision on a message, step by step",
+                "what happened to a message for one user: outcome and steps",
                 "\(own) trace \(config) \(user) --msg \(Self.quoted(subject.msgID))"
             ),
-            ("the stored data of the user", "\(own) user \(config) \(user)"),
-            ("the decision on another message", "\(own) explain \(config) --event \(file)"),
-            ("and then does", "\(own) replay \(config) --in \(file) --fresh-ids --shift-times"),
+            ("the stored state of that user: badge, settings, tokens, presence", "\(own) user \(config) \(user)"),
+            (
+                "what would happen to a message that is not sent yet: nothing is sent or changed",
+                "\(own) explain \(config) --event \(file)"
+            ),
+            (
+                "sends that message, and reports its outcome",
+                "\(own) replay \(config) --in \(file) --fresh-ids --shift-times"
+            ),
         ]
         if let token = subject.token {
             commands.append(
                 (
-                    "one push, its answer",
+                    "one push to a device token, with APNs' answer (here the simulator's)",
                     "\(own) send \(config) --app \(Self.quoted(subject.app)) --token \(Self.quoted(token)) --alert Hello"
                 ))
         }
         return commands + [
-            ("the records that the worker refused", "\(own) dlq list \(config)"),
-            ("the present state of the worker", "\(own) top --worker 127.0.0.1:\(port)"),
+            ("the records that the worker could not read", "\(own) dlq list \(config)"),
+            ("the present state of the worker; q ends it", "\(own) top --worker 127.0.0.1:\(port)"),
             (
-                "decisions by verdict and reason",
+                "outcomes by verdict and reason since the start",
                 "curl -s http://127.0.0.1:\(port)/metrics | grep ^carillon_decisions_total"
             ),
         ]
@@ -83,7 +94,7 @@ struct DemoHints {
     var text: TerminalText {
         var text: TerminalText = "try these next, in another terminal:\n"
         for (what, command) in commands { text += "\n" + Style.dim("# \(what)") + "\n\(command)\n" }
-        return text + "\nhttp://127.0.0.1:\(port)/ and all of this stay until ctrl-C\n"
+        return text + "\nthe operator's page: http://127.0.0.1:\(port)/\nthe page and all of this stay until ctrl-C\n"
     }
 
     /// Quotes a word for a POSIX shell.

@@ -4,13 +4,25 @@ import JSON
 
 /// The demo's text for an event: one line for the event, and one line for each device with verdict and reason.
 enum DemoReport {
+    /// The signs and columns of the lines.
+    static let legend: TerminalText = """
+        each event, and below it the users or devices: verdict, reason, badge and text of the push
+        ✓ accepted by APNs, or acknowledged   ✗ refused   – no push   ✎ SMS requested
+        ⇢ delivered by way of a gateway; if no ack arrives in time, a push follows
+
+
+        """
+
     static func text(_ outcome: EventOutcome) -> TerminalText {
         var text: TerminalText = "\(pad(name(outcome.event, "event_id"), 7)) \(headline(outcome.event))\n"
         if let why = outcome.deadLetter { return text + "        ✗ dead letter   \(why)\n" }
-        for device in outcome.results { text += line(device) }
+        // A delivery comes before the ack, or before the push that follows a missing ack.
         for target in outcome.deliveries { text += delivery(target, outcome) }
+        for device in outcome.results { text += line(device) }
         if outcome.wantsSMS { text += "        ✎ push.sms        an SMS is requested\n" }
-        if outcome.results.isEmpty, outcome.deliveries.isEmpty { text += "        · a repeat: nothing more\n" }
+        if outcome.results.isEmpty, outcome.deliveries.isEmpty {
+            text += "        · a repeat of an earlier event: no outcome\n"
+        }
         return text
     }
 
@@ -43,10 +55,11 @@ enum DemoReport {
             counts[name, default: 0] += 1
         }
         let letters = outcomes.count { $0.deadLetter != nil }
-        var text: TerminalText = "\n\(outcomes.count) events: "
+        let all = counts.values.reduce(0, +)
+        var text: TerminalText = "\n\(counted(outcomes.count, "event")), \(counted(all, "outcome")): "
         let sorted = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         text += "\(sorted.map { "\($0.value) \($0.key)" }.joined(separator: ", "))"
-        if letters > 0 { text += ", \(letters) dead letter" }
+        if letters > 0 { text += "; \(counted(letters, "dead letter"))" }
         return text + "\n"
     }
 
@@ -93,8 +106,8 @@ enum DemoReport {
         var words: [String] = []
         if let badge = result["badge"]?.int { words.append("badge \(badge)") }
         if let alert = aps?["alert"] {
-            let title = alert["title"]?.string.map { "\($0): " } ?? ""
-            words.append("“\(title)\(alert["body"]?.string ?? alert.string ?? "")”")
+            if let title = alert["title"]?.string { words.append("title “\(title)”") }
+            words.append("“\(alert["body"]?.string ?? alert.string ?? "")”")
         }
         if aps?["content-available"] != nil { words.append("silent") }
         if let event = aps?["event"]?.string { words.append("activity \(event)") }
@@ -105,7 +118,7 @@ enum DemoReport {
     private static func delivery(_ target: JSONTree, _ outcome: EventOutcome) -> TerminalText {
         let uid = name(target, "uid")
         let device = name(target, "device")
-        let alert = target["alert"]?.bool == true ? "may raise an alert" : "no alert"
+        let alert = target["alert"]?.bool == true ? "with an alert" : "without an alert"
         return "        ⇢ \(pad("\(uid)/\(device)", 28)) by the long connection, \(alert)\n"
     }
 

@@ -1,6 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A time as people write it: `2026-11-22T14:05:00Z`, with an offset or a date alone (UTC), or Unix milliseconds.
 public enum InstantText {
+    /// `2026-11-22T14:05:00`, UTC.
+    public static func dateAndTime(seconds: Int64) -> String {
+        let days = seconds.flooringDivision(by: 86_400)
+        let inDay = seconds - days * 86_400
+        let (year, month, day) = Gregorian.date(daysSince1970: days)
+        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T"
+            + "\(padded(inDay / 3600, 2)):\(padded(inDay / 60 % 60, 2)):\(padded(inDay % 60, 2))"
+    }
+
+    /// `2026-11-22T14:05:00.250Z`; the number itself for a year that has no four digits.
+    public static func text(ms: Int64) -> String {
+        guard (0...253_402_300_799_999).contains(ms) else { return "\(ms) ms" }
+        return "\(dateAndTime(seconds: ms / 1000)).\(padded(ms % 1000, 3))Z"
+    }
+
+    public static func padded(_ value: Int64, _ width: Int) -> String {
+        let digits = String(value)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+
     /// Unix ms; nil if the text is not a time.
     public static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)

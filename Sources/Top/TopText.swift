@@ -15,7 +15,7 @@ enum TopText {
     }
 
     private static func rows(_ view: FleetView) -> [TopLayout.Row] {
-        var rows = workers(view) + [Row(label: "limit", items: limits(view))]
+        var rows = workers(view) + [Row(label: "limited by", items: limits(view))]
         guard view.workers.contains(where: { $0.state != .away }) else { return workers(view) }
         rows.append(Row(label: "events", items: events(view)))
         rows.append(Row(label: "lanes", items: view.lanes.map { latency($0.spread, $0.lane) }))
@@ -70,10 +70,10 @@ enum TopText {
     private static func events(_ view: FleetView) -> [TopLayout.Item] {
         var items: [TopLayout.Item?] = [
             rate(view.consumedRate, "read"), rate(view.settledRate, "settled"),
-            count(view.pendingEvents, "in work"), count(view.pendingRecipients, "recipients"),
+            count(view.pendingEvents, "events in work"), count(view.pendingRecipients, "recipients in work"),
             count(view.parked, "parked"),
         ]
-        if let spread = view.endToEnd { items.append(latency(spread, "to APNs' acceptance")) }
+        if let spread = view.endToEnd { items.append(latency(spread, "from Kafka to APNs' acceptance")) }
         if let letters = view.deadLetterRate, letters > 0 {
             items.append(Item("\(number(letters))/s dead letters", .bad))
         }
@@ -86,7 +86,7 @@ enum TopText {
                 "\(number(result.rate))/s \(FleetView.words(ofResult: result.result))",
                 result.result == "accepted" ? .plain : .warning)
         }
-        if let spread = view.pushLatency { items.append(latency(spread, "to answer")) }
+        if let spread = view.pushLatency { items.append(latency(spread, "APNs answers within")) }
         if let waiting = view.waitingForDevice, waiting > 0 {
             items.append(Item("\(number(waiting)) wait for another push of their device"))
         }
@@ -104,29 +104,29 @@ enum TopText {
         if view.assigned == 0 { return [Item("not known: no partition is assigned", .warning)] }
         return view.lags.map { lag in
             var text = lag.topic.map { "\($0) " } ?? ""
-            text += lag.records.map { "\(number($0)) records" } ?? ""
-            if let seconds = lag.seconds { text += " \(duration(seconds))" }
+            text += lag.records.map { "\(number($0)) records behind" } ?? ""
+            if let seconds = lag.seconds { text += ", \(duration(seconds))" }
             return Item(text, (lag.seconds ?? 0) > 60 ? .bad : .plain)
         }
-            + [view.oldestSeconds.map { Item("oldest unsettled \(duration($0))", $0 > 120 ? .bad : .plain) }].compactMap
-        { $0 }
+            + [view.oldestSeconds.map { Item("oldest unsettled record \(duration($0))", $0 > 120 ? .bad : .plain) }]
+            .compactMap { $0 }
     }
 
     private static func partition(_ partition: StatusFacts.Partition) -> TopLayout.Item {
         var text = "\(partition.topic)[\(partition.partition)]"
-        if let lag = partition.lag { text += " \(number(Double(lag))) behind" }
-        if let age = partition.oldestSeconds { text += " \(duration(age)) old" }
-        if partition.isPaused { text += " paused" }
+        if let lag = partition.lag { text += " \(number(Double(lag))) records behind" }
+        if let age = partition.oldestSeconds { text += ", \(duration(age)) old" }
+        if partition.isPaused { text += ", paused" }
         let isLate = partition.isPaused || (partition.oldestSeconds ?? 0) > 30
         return Item(text, isLate ? .warning : .plain)
     }
 
     private static func kafka(_ view: FleetView) -> [TopLayout.Item] {
-        var items = [count(view.assigned, "partitions")].compactMap { $0 }
+        var items = [count(view.assigned, "partitions assigned")].compactMap { $0 }
         if let paused = view.paused, paused > 0 { items.append(Item("\(number(paused)) paused", .warning)) }
         let away = view.brokers.filter { !$0.isUp }
         if !view.brokers.isEmpty {
-            items.append(Item("\(view.brokers.count - away.count) of \(view.brokers.count) brokers"))
+            items.append(Item("\(view.brokers.count - away.count) of \(view.brokers.count) brokers answer"))
         }
         return items + away.map { Item("\($0.name) away", .bad) }
     }
@@ -138,11 +138,14 @@ enum TopText {
             let name = [client.app, client.environment, client.credential].compactMap { $0 }.filter { !$0.isEmpty }
             var items = [
                 Item(name.joined(separator: " ")),
-                Item("connections \(number(client.connections))", client.isUnconnected ? .bad : .plain),
-                Item("\(number(client.inFlight)) of \(number(client.limit)) in flight"),
+                Item("\(number(client.connections)) connections", client.isUnconnected ? .bad : .plain),
+                Item("\(number(client.inFlight)) of at most \(number(client.limit)) pushes in flight"),
             ]
-            if client.queued > 0 { items.append(Item("\(number(client.queued)) queued", .warning)) }
-            if client.breaker > 0 { items.append(Item(client.breaker > 1 ? "breaker open" : "breaker asks", .bad)) }
+            if client.queued > 0 { items.append(Item("\(number(client.queued)) pushes queued", .warning)) }
+            if client.breaker > 0 {
+                items.append(
+                    Item(client.breaker > 1 ? "breaker open: pushes wait" : "breaker probes with one push", .bad))
+            }
             if client.isPaused { items.append(Item("APNs refuses the credential", .bad)) }
             if client.isReplacementRefused { items.append(Item("a changed credential is not in use", .warning)) }
             if let days = client.daysLeft {
@@ -160,14 +163,14 @@ enum TopText {
         let tone: TopLayout.Tone =
             outcome.verdict == "rejected" || outcome.verdict == FleetView.Outcome.deadLetter
             ? .bad : outcome.verdict == "expired" ? .warning : .plain
-        guard let rate = outcome.rate else { return Item("\(words) \(number(outcome.total)) in all", .quiet) }
-        return Item("\(words) \(number(rate))/s", tone)
+        guard let rate = outcome.rate else { return Item("\(words): \(number(outcome.total)) in all", .quiet) }
+        return Item("\(words): \(number(rate))/s", tone)
     }
 
     private static func redis(_ view: FleetView) -> [TopLayout.Item] {
         let isWhole = view.redisReady == view.shards
         var items = [Item("\(view.redisReady) of \(view.shards) shards connected", isWhole ? .plain : .bad)]
-        if let spread = view.redisLatency { items.append(latency(spread, "to reply")) }
+        if let spread = view.redisLatency { items.append(latency(spread, "replies within")) }
         if let depth = view.redisDepth { items.append(Item("\(number(depth)) commands wait")) }
         if let errors = view.redisErrorRate, errors > 0 { items.append(Item("\(number(errors))/s errors", .bad)) }
         if let keys = view.redisKeys { items.append(Item("\(number(keys)) keys", .quiet)) }
@@ -197,11 +200,11 @@ enum TopText {
 
     private static func process(_ view: FleetView) -> [TopLayout.Item] {
         var items: [TopLayout.Item] = []
-        if let cpu = view.cpu { items.append(Item("CPU \(percent(cpu))")) }
-        if let bytes = view.memoryBytes { items.append(Item("\(number((bytes / 1_048_576).rounded())) MiB")) }
-        if let files = view.openFiles { items.append(Item("\(number(files)) descriptors", .quiet)) }
+        if let cpu = view.cpu { items.append(Item("CPU \(percent(cpu)) of a processor")) }
+        if let bytes = view.memoryBytes { items.append(Item("memory \(number((bytes / 1_048_576).rounded())) MiB")) }
+        if let files = view.openFiles { items.append(Item("\(number(files)) open descriptors", .quiet)) }
         if let lag = view.loopLagSeconds {
-            items.append(Item("loop \(duration(lag)) late at most", lag > 1 ? .bad : .quiet))
+            items.append(Item("event loops at most \(duration(lag)) late", lag > 1 ? .bad : .quiet))
         }
         if let lost = view.lostLogLines, lost > 0 { items.append(Item("\(number(lost)) log lines lost", .warning)) }
         return items
@@ -214,11 +217,11 @@ enum TopText {
     }
 
     private static func count(_ value: Double?, _ what: String) -> TopLayout.Item? {
-        value.map { Item("\(what) \(number($0))") }
+        value.map { Item("\(number($0)) \(what)") }
     }
 
     private static func latency(_ spread: FleetView.Spread, _ what: String) -> TopLayout.Item {
-        Item("\(what) \(duration(spread.p50)), p99 \(duration(spread.p99))", .quiet)
+        Item("\(what) \(duration(spread.p50)) (p50), \(duration(spread.p99)) (p99)", .quiet)
     }
 
     private static func percent(_ share: Double) -> String { FigureText.percent(share) }

@@ -55,4 +55,15 @@ struct GregorianTests {
     func aQuotientIsRoundedDown(number: Int64, divisor: Int64, quotient: Int64) {
         #expect(number.flooringDivision(by: divisor) == quotient)
     }
+
+    @Test(
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (1_700_000_000_250, "2023-11-14T22:13:20.250Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"), (253_402_300_800_000, "253402300800000 ms"),
+            (-1, "-1 ms"), (.max, "9223372036854775807 ms"), (.min, "-9223372036854775808 ms"),
+        ] as [(Int64, String)])
+    func anInstantIsReadableAndAnyNumberIsShown(ms: Int64, text: String) {
+        #expect(InstantText.text(ms: ms) == text)
+        if text.hasSuffix("Z") { #expect(InstantText.milliseconds(text) == ms) }
+    }
 }

@@ -35,7 +35,11 @@ import Testing
         #expect(row.decide(&trace) == row.expected)
         #expect(trace.steps.map(\.step) == [.expiry, .read, .veto, .mute, .dnd, .badge, .routes, .token])
         #expect(trace.steps[3].outcome == "conv_muted")
-        #expect(trace.steps[3].input == "level 5 by user, mention none, forced false")
+        #expect(trace.steps[3].input == "level 5 of the user, no mention")
+        // Times and weekdays are readable, and the badge step gives its cause.
+        #expect(trace.steps[0].input.hasSuffix(", now 2023-11-15T12:00:00.000Z"), "\(trace.steps[0])")
+        #expect(trace.steps[4].input.contains(/active at [A-Z][a-z]{2} \d\d:\d\d of its zone, level 5, no mention/))
+        #expect(trace.steps[5].input == "vetoed or muted")
     }
 
     /// A user's own mute and quiet hours have an end. A group's mute and an allowed alert have none.
@@ -70,8 +74,8 @@ import Testing
             world.readRecipient("alert:phone")
             world.readRecipient("dnd=22:00-08:00")
             world.message.expireAtMs = .max
-            let minute = DNDState(world.recipient, policy: world.policy, zones: TestZones(), now: now).minute
-            #expect((0..<1440).contains(minute))
+            let minute = DNDState(world.recipient, policy: world.policy, zones: TestZones(), now: now).weekMinute
+            #expect((0..<7 * 1440).contains(minute))
             _ = decide(
                 world.message, sentMs: now, for: world.recipient, policy: world.policy, zones: TestZones(), now: now)
         }

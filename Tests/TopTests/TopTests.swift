@@ -194,7 +194,9 @@ enum Looks {
         ])
         #expect(view.slowest.map(\.partition) == [3, 2, 4])
         let text = TopText.lines(view, width: 200).map(\.text).joined(separator: "\n")
-        #expect(text.contains("t[3] 40 s old paused   t[2] 9 behind 500 ms old   t[4] 900 behind"), "\(text)")
+        #expect(
+            text.contains("t[3], 40 s old, paused   t[2] 9 records behind, 500 ms old   t[4] 900 records behind"),
+            "\(text)")
     }
 
     @Test func redisNodesAreListedOnceWithRatesTroubledOnesFirst() throws {
@@ -257,7 +259,7 @@ enum Looks {
         let view = Self.view([try Looks.look("a", at: 2, page(100))], after: [try Looks.look("a", at: 1, page(0))])
         // Nothing came in the other lane meanwhile.
         let text = TopText.lines(view, width: 200).map(\.text)
-        #expect(text.contains("lanes       direct 50 ms, p99 99 ms"), "\(text)")
+        #expect(text.contains("lanes       direct 50 ms (p50), 99 ms (p99)"), "\(text)")
         let tree = try JSONTree(parsing: Array(TopJSON.line(view, atMs: 7).utf8))
         #expect(tree["lanes"]?.array?.count == 1 && tree["lanes"]?[0]?["lane"]?.string == "direct")
         #expect(tree["lanes"]?[0]?["p50_s"]?.double == 0.05)

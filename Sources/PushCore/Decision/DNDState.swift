@@ -11,9 +11,6 @@ public struct DNDState: Sendable, Equatable {
     /// A window holds now.
     public var isActive: Bool { minutesLeft > 0 }
 
-    /// Minute of the local day.
-    public var minute: Int { weekMinute % 1440 }
-
     /// No window, or a window that is switched off.
     public static var off: DNDState { DNDState(minutesLeft: 0, level: 5, weekMinute: 0) }
 

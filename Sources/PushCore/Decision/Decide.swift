@@ -41,7 +41,7 @@ private func decide<Trace: DecisionTrace>(
 ) -> Decision {
     let expired = message.expireAtMs <= now
     trace.record(
-        .expiry, input: "expires \(message.expireAtMs), now \(now)",
+        .expiry, input: "expires \(InstantText.text(ms: message.expireAtMs)), now \(InstantText.text(ms: now))",
         outcome: expired ? Reason.expired.rawValue : "in time")
     if expired {
         // `expire_at_ms`: nothing is sent after it, by any route.
@@ -65,7 +65,7 @@ private func decide<Trace: DecisionTrace>(
     let veto = denyForVeto(message, hasContent: hasContent, isVetoed: isVetoed, trace: &trace)
     let mute = denyForMute(
         chain, mention, isForced: isForced, passes: passesMute, windowDecides: windowDecides, trace: &trace)
-    let window = denyForDND(quiet, isForced: isForced, passes: passesWindow, policy: policy, trace: &trace)
+    let window = denyForDND(quiet, mention, isForced: isForced, passes: passesWindow, policy: policy, trace: &trace)
     let denied = read ?? veto ?? mute ?? window
     let alert = denied.map(Decision.Alert.deny) ?? .allow(forced: isForced)
 
@@ -83,7 +83,7 @@ private func decide<Trace: DecisionTrace>(
     }
     let decision = Decision(alert: alert, counted: counted, routes: routes)
     trace.record(
-        .token, input: "\(recipient.tokens.count) tokens, \(routes.count) routes",
+        .token, input: "tokens: \(recipient.tokens.count), routes: \(routes.count)",
         outcome: decision.reachesNobody ? Reason.noToken.rawValue : "reached")
     return decision
 }
@@ -96,8 +96,8 @@ private func denyForRead(
     let reason: Reason? = isRead ? .alreadyRead : recipient.isRevoked ? .revoked : nil
     trace.record(
         .read,
-        input: "seq \(text(message.serverSeq)), sent \(sentMs); read to seq \(text(recipient.read?.seq)), "
-            + "ms \(text(recipient.read?.ms)); revoked \(recipient.isRevoked)",
+        input: "seq \(text(message.serverSeq)), sent \(InstantText.text(ms: sentMs)); \(text(recipient.read))"
+            + (recipient.isRevoked ? "; revoked" : ""),
         outcome: reason?.rawValue ?? "unread")
     return reason
 }
@@ -108,7 +108,7 @@ private func denyForVeto(
 ) -> Reason? {
     trace.record(
         .veto,
-        input: "enabled \(message.push.enabled), custom type \(message.isCustomType), content \(hasContent)",
+        input: "push.enabled \(message.push.enabled), custom type \(message.isCustomType), content \(hasContent)",
         outcome: isVetoed ? Reason.msgPushOff.rawValue : "wanted")
     return isVetoed ? .msgPushOff : nil
 }
@@ -121,20 +121,21 @@ private func denyForMute(
     let reason: Reason? = windowDecides || passes ? nil : .convMuted
     trace.record(
         .mute,
-        input: "\(MuteChain.text(chain.level, by: chain.link)), mention \(mention.text), forced \(isForced)",
+        input: "\(MuteChain.text(chain.level, by: chain.link)), \(mention.text)\(isForced ? ", forced" : "")",
         outcome: windowDecides ? "the DND window decides" : reason?.rawValue ?? "let through")
     return reason
 }
 
 /// Step 9.
 private func denyForDND(
-    _ quiet: DNDState, isForced: Bool, passes: Bool, policy: borrowing AppPolicy, trace: inout some DecisionTrace
+    _ quiet: DNDState, _ mention: MentionClass, isForced: Bool, passes: Bool, policy: borrowing AppPolicy,
+    trace: inout some DecisionTrace
 ) -> Reason? {
     trace.record(
         .dnd,
         input: quiet.isActive
-            ? "active at minute \(quiet.minute) of day \(quiet.weekMinute / 1440 + 1), level \(quiet.level), forced \(isForced), "
-                + "force overrides \(policy.forceOverridesDND)"
+            ? "active at \(text(minuteOfWeek: quiet.weekMinute)) of its zone, level \(quiet.level), \(mention.text)"
+                + (isForced ? ", forced, force_overrides_dnd \(policy.forceOverridesDND)" : "")
             : "no active window",
         outcome: passes ? "let through" : Reason.dnd.rawValue)
     return passes ? nil : .dnd
@@ -151,7 +152,12 @@ private func counts(
     let counted = wanted && isHeard && !isOpen
     trace.record(
         .badge,
-        input: "wanted \(wanted), vetoed or muted \(!isHeard), open on a phone or tablet \(isOpen)",
+        input: !wanted
+            ? "push.badge is false, or a revoke that does not count"
+            : !isHeard
+                ? "vetoed or muted"
+                : isOpen
+                    ? "the conversation is open on a phone or tablet" : "push.badge is true, neither vetoed nor muted",
         outcome: counted ? "counted unless read or revoked" : "not counted")
     return counted
 }
@@ -198,5 +204,18 @@ extension Message {
 }
 
 private func text(_ number: Int64?) -> String {
-    number.map { String($0) } ?? "-"
+    number.map { String($0) } ?? "none"
+}
+
+private func text(_ mark: UserState.ReadMark?) -> String {
+    guard let mark, mark.seq != nil || mark.ms != nil else { return "nothing read" }
+    let parts = [mark.seq.map { "seq \($0)" }, mark.ms.map { InstantText.text(ms: $0) }]
+    return "read up to \(parts.compactMap { $0 }.joined(separator: ", "))"
+}
+
+/// `Fri 08:49`.
+private func text(minuteOfWeek minute: Int) -> String {
+    let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+    let (hour, rest) = (Int64(minute % 1440 / 60), Int64(minute % 60))
+    return "\(days[minute / 1440 % 7]) \(InstantText.padded(hour, 2)):\(InstantText.padded(rest, 2))"
 }

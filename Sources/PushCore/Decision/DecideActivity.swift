@@ -61,7 +61,9 @@ public func decide(
     let (age, isBeyond) = now.subtractingReportingOverflow(sentMs)
     let expired = isBeyond || age >= LiveActivity.lifetimeMs
     trace.record(
-        .expiry, input: "sent \(sentMs), now \(now), lifetime \(LiveActivity.lifetimeMs) ms",
+        .expiry,
+        input:
+            "sent \(InstantText.text(ms: sentMs)), now \(InstantText.text(ms: now)), lasts \(LiveActivity.lifetimeMs / 3_600_000) h",
         outcome: expired ? Reason.expired.rawValue : "in time")
     if expired { return Decision(alert: .deny(.expired), counted: false, routes: [], needsClaim: false) }
     let wanted: TokenRecord.Kind = activity.action == .start ? .start : .activity
@@ -72,7 +74,7 @@ public func decide(
     trace.record(
         .token,
         input: "\(activity.action.rawValue) wants a \(wanted.rawValue) token: \(usable.count) of "
-            + "\(recipient.tokens.count); began \(state.startedMs.map { String($0) } ?? "-"), ended \(state.isEnded)",
+            + "\(recipient.tokens.count); began \(state.startedMs.map { InstantText.text(ms: $0) } ?? "never"), ended \(state.isEnded)",
         outcome: isOver ? Reason.activityOver.rawValue : usable.isEmpty ? Reason.noToken.rawValue : "reached")
     if isOver { return Decision(alert: .deny(.activityOver), counted: false, routes: []) }
     let routes = usable.map { Route(device: recipient.tokens[$0].device, way: .apns(token: $0, copyTo: nil)) }

@@ -87,26 +87,29 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
         let readReason: Reason? = contains(.read) ? .alreadyRead : contains(.revoked) ? .revoked : nil
         steps.append(step(.read, readReason, "unread"))
         steps.append(step(.veto, contains(.vetoed) ? .msgPushOff : nil, "wanted"))
-        let mention = contains(.mentionsMe) ? "me" : contains(.mentionsAll) ? "all" : "none"
+        let mention = MentionClass(me: contains(.mentionsMe), all: contains(.mentionsAll)).text
         let forced = contains(.forced) ? ", forced" : ""
         steps.append(
             step(
                 .mute, contains(.muted) ? .convMuted : nil,
                 contains(.windowDecides) ? "the DND window decides" : "let through",
-                "\(MuteChain.text(level, by: link)), mention \(mention)\(forced)"))
+                "\(MuteChain.text(level, by: link)), \(mention)\(forced)"))
         steps.append(
             step(
                 .dnd, contains(.heldByQuiet) ? .dnd : nil,
                 contains(.settingsUnread) ? "not looked at" : "let through",
                 contains(.settingsUnread) ? "" : contains(.quiet) ? "active window\(forced)" : "no active window"))
-        let why =
-            contains(.conversationOpen)
-            ? "the conversation is open on a phone or tablet" : contains(.countable) ? "" : "not to be counted"
         // The claim counts no message that was read or revoked before it.
         let isCounted = contains(.counted) && readReason == nil
-        let whyNot = readReason.map { $0 == .revoked ? "revoked before" : "read before" } ?? why
-        steps.append(step(.badge, nil, isCounted ? "counted" : "not counted", whyNot))
+        steps.append(
+            step(.badge, nil, isCounted ? "counted" : "not counted", isCounted ? "" : whyNotCounted(readReason)))
         return steps
+    }
+
+    private func whyNotCounted(_ readReason: Reason?) -> String {
+        if let readReason { return readReason == .revoked ? "revoked before" : "read before" }
+        if contains(.conversationOpen) { return "the conversation is open on a phone or tablet" }
+        return contains(.countable) ? "vetoed or muted" : "push.badge is false, or a revoke that does not count"
     }
 }
 

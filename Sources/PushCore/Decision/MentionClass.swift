@@ -21,10 +21,10 @@ public struct MentionClass: Sendable, Equatable {
 
     var text: String {
         switch (me, all) {
-        case (true, true): "me and all"
-        case (true, false): "me"
-        case (false, true): "all"
-        case (false, false): "none"
+        case (true, true): "mentions the user and all"
+        case (true, false): "mentions the user"
+        case (false, true): "mentions all"
+        case (false, false): "no mention"
         }
     }
 }

@@ -10,7 +10,7 @@ public struct MuteChain: Sendable, Equatable {
 
     /// The level and the link that set it, in words.
     static func text(_ level: MuteLevel, by link: Link) -> String {
-        link == .none ? "no mute set" : "level \(level.rawValue) by \(link.rawValue)"
+        link == .none ? "no mute level is set" : "level \(level.rawValue) of the \(link.rawValue)"
     }
 
     public enum Link: String, Sendable {

@@ -69,7 +69,8 @@ extension Explainer {
         return Explanation.Step(
             4, "audience",
             input: "from \(message.from.uid), \(message.to.exclude.count) excluded" + limit(of: message.to),
-            outcome: isMeant ? "meant" : uid.isSame(as: message.from.uid) ? "sender" : "excluded", passes: isMeant)
+            outcome: isMeant ? "a recipient" : uid.isSame(as: message.from.uid) ? "sender" : "excluded", passes: isMeant
+        )
     }
 
     private static func limit(of audience: Message.Audience) -> String {
@@ -186,7 +187,8 @@ extension Explainer {
                 message, user.decision, for: user.recipient, policy: app.policy, zones: zones, now: user.event.now)
         else { return nil }
         return Explanation.Step(
-            17, "digest", input: "DND ends \(endMs)", outcome: "part of the digest then, if still unread")
+            17, "digest", input: "DND ends \(InstantText.text(ms: endMs))",
+            outcome: "part of the digest then, if still unread")
     }
 }
 
@@ -249,11 +251,13 @@ extension ClaimReply {
     func step(of subject: ClaimSubject) -> Explanation.Step {
         let outcome: String
         switch state {
-        case .fresh: outcome = isRevoked ? "new, known as revoked" : "new"
+        case .fresh: outcome = isRevoked ? "new, and revoked before it came" : "new"
         case .resume:
             let done = accepted.map(\.device)
-            outcome = "not ended, resumes" + (done.isEmpty ? "" : "; done before: \(done.joined(separator: " "))")
-        case .ended: outcome = "ended before: nothing more"
+            outcome =
+                "begun and not ended: it is resumed"
+                + (done.isEmpty ? "" : "; pushed before: \(done.joined(separator: " "))")
+        case .ended: outcome = "a repeat, ended for this user: nothing is sent, counted or recorded again"
         }
         return Explanation.Step(
             5, "duplicate", input: "\(subject.kind.word) \(subject.id)", outcome: outcome, passes: state != .ended)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import EventLoop
 import JSON
 import PushCore
@@ -128,7 +129,9 @@ public actor Explainer {
     private func explain(_ context: EventContext) async throws(RedisFault) -> RecordExplanation {
         if context.job.isForNobody(nowMs: context.now) {
             let expiry = Explanation.Step(
-                2, "expiry", input: "expires \(context.job.expiresAtMs), now \(context.now)",
+                2, "expiry",
+                input:
+                    "expires \(InstantText.text(ms: context.job.expiresAtMs)), now \(InstantText.text(ms: context.now))",
                 outcome: Reason.expired.rawValue, passes: false)
             let explanation = try await explainForNobody(context, .expired, expiry)
             return RecordExplanation(title: context.title, explanations: [explanation])

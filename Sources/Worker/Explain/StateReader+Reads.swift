@@ -250,6 +250,12 @@ public struct UserFacts: Sendable {
     /// Parts that count as absent, because their keys have a wrong type.
     public var unreadable: [String] = []
 
+    /// Nothing is known of the user, as if the id were wrong.
+    public var isEmpty: Bool {
+        settings == UserSettings() && tokens.isEmpty && presence.isEmpty && malformedPresence.isEmpty && badge == 0
+            && mutes.isEmpty && unreadable.isEmpty
+    }
+
     /// A field as it is stored, cut.
     public struct Malformed: Sendable {
         public var device: String

@@ -77,6 +77,11 @@ extension PairKind {
     }
 }
 
+extension TraceRecord {
+    /// Its kind and `msg_id`; a Live Activity has no `msg_id`.
+    public var title: String { msgID.isEmpty ? kind.title : "\(kind.title) \(msgID)" }
+}
+
 extension DecisionStep {
     /// As `explain` names it.
     public var title: String {

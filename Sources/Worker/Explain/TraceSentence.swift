@@ -1,18 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 public import PushCore
 import Telemetry
 
-/// The result of a message for a user in one sentence, for people: on the page and in `carillon trace`.
+/// The result of a message for a user in sentences, for people: on the page and in `carillon trace`.
 public enum TraceSentence {
-    /// Whether the sentence is good news.
+    /// Whether the sentence is good news. `past` is a wait that has ended.
     public enum Tone: Sendable {
-        case good, waits, bad
+        case good, waits, bad, past
     }
 
     /// A sentence for each device; those without a device are about the user.
     public static func all(_ record: TraceRecord) -> [(tone: Tone, text: String)] {
         guard !record.devices.isEmpty else { return [(.waits, "No result yet: it is in progress.")] }
-        return record.devices.map { (tone($0.verdict), text($0, of: record)) }
+        var sentences: [(tone: Tone, text: String)] = []
+        // Devices that ended later; the empty one is the user as a whole.
+        var ended: Set<UTF8Key> = []
+        for device in record.devices.reversed() {
+            let name = UTF8Key(device.device ?? "")
+            if device.verdict == .parked {
+                let isOver = name.text.isEmpty ? !ended.isEmpty : ended.contains(name) || ended.contains(UTF8Key(""))
+                sentences.append((isOver ? .past : .waits, wait(device, isOver: isOver)))
+            } else {
+                ended.insert(name)
+                sentences.append((tone(device.verdict), text(device, of: record)))
+            }
+        }
+        return sentences.reversed()
     }
 
     private static func tone(_ verdict: Verdict) -> Tone {
@@ -24,16 +38,16 @@ public enum TraceSentence {
     }
 
     private static func text(_ device: TraceRecord.Device, of record: TraceRecord) -> String {
-        let name = device.device ?? ""
-        let to = name.isEmpty ? "" : " to \(name)"
+        let to = device.device.map { " to \($0)" } ?? ""
         switch device.verdict {
         case .accepted:
             let badge = device.badge.map { ", badge \($0)" } ?? ""
-            return "Pushed\(to) at \(clock(device.atMs))\(badge): APNs accepted it."
+            let forced = device.reason == Reason.forced.rawValue ? ", forced by push.force" : ""
+            return "Pushed\(to) at \(clock(device.atMs))\(badge)\(forced): APNs accepted it."
         case .online where device.reason == Reason.acked.rawValue:
-            return "Delivered\(to) at \(clock(device.atMs)) by its connection, and acknowledged."
+            return "Delivered\(to) at \(clock(device.atMs)) by the long connection, and acknowledged."
         case .online:
-            return "Sent\(to) at \(clock(device.atMs)) by its connection, which wants no ack."
+            return "Sent\(to) at \(clock(device.atMs)) by the long connection; no ack is wanted."
         case .suppressed:
             return "Not pushed\(to): \(why(device, of: record))."
         case .expired:
@@ -42,8 +56,18 @@ public enum TraceSentence {
             let status = device.status.map { " with \($0)" } ?? ""
             return "Not pushed\(to): APNs refused it\(status) (\(device.reason)) at \(clock(device.atMs))."
         case .parked:
-            return "Waits\(name.isEmpty ? "" : " for \(name)") since \(clock(device.atMs)): \(wait(device.reason))."
+            return wait(device, isOver: false)
         }
+    }
+
+    private static func wait(_ device: TraceRecord.Device, isOver: Bool) -> String {
+        let time = clock(device.atMs)
+        if device.reason == "no_ack" {
+            let name = device.device.map { " of \($0)" } ?? ""
+            return "No ack\(name) arrived in time, so the worker decided again at \(time)."
+        }
+        let push = device.device.map { "The push to \($0)" } ?? "It"
+        return "\(push) \(isOver ? "waited from" : "has waited since") \(time): \(cause(ofWait: device.reason))."
     }
 
     /// A suppression in words; `reason` itself if it is not known.
@@ -52,6 +76,7 @@ public enum TraceSentence {
         return switch Reason(rawValue: device.reason) {
         case .convMuted: muted(record.facts, until)
         case .dnd: Reason.dnd.words + until
+        case .noToken where device.device != nil: "no ack arrived, and the device has no token"
         case nil: device.reason
         case let reason?: reason.words
         }
@@ -59,25 +84,26 @@ public enum TraceSentence {
 
     /// - Parameter until: the end of the mute, with a leading space; empty for none.
     private static func muted(_ facts: DecisionFacts, _ until: String) -> String {
-        switch facts.link {
-        case .user: "the user muted the conversation\(until) (level \(facts.level.rawValue))"
-        case .group: "the group is muted (level \(facts.level.rawValue))"
-        case .app: "the app mutes it (level \(facts.level.rawValue))"
+        let level = "level \(facts.level.rawValue): \(facts.level.rule)"
+        return switch facts.link {
+        case .user: "the user muted the conversation\(until) (\(level))"
+        case .group: "the group is muted (\(level))"
+        case .app: "the app's default_levels mute it (\(level))"
         case .none: Reason.convMuted.words
         }
     }
 
-    private static func wait(_ reason: String) -> String {
+    private static func cause(ofWait reason: String) -> String {
         switch reason {
-        case "no_ack": "no ack arrived in time, and it is decided again"
         case "desktop_first": "the user's desktop comes first"
-        case "burst": "the window of a burst is open"
+        case "burst": "alerts of its conversation are merged (coalesce)"
         case "unavailable": "APNs is away or unavailable"
         case "credential": "APNs refuses the credential"
         case "retry_after": "APNs asked to wait"
-        case "rate", "share": "the app is over its limit"
-        case "behind": "an earlier push of the device waits"
-        case "unclaimed": "Redis refuses writes"
+        case "rate": "the app is over its rate (limits.rate)"
+        case "share": "the app is over its share of a worker's memory (limits.share)"
+        case "behind": "an earlier push of the device, or an earlier event of the user or conversation, waits"
+        case "unclaimed": "Redis refuses writes, and an ack is awaited"
         default: reason
         }
     }
@@ -97,6 +123,20 @@ public enum TraceSentence {
     }
 }
 
+extension MuteLevel {
+    /// The messages that it lets alert, in words.
+    public var rule: String {
+        switch self {
+        case .unset: "not set"
+        case .all: "every message alerts"
+        case .mentions: "only mentions in groups alert"
+        case .mentionsOfMe: "only mentions of the user in groups alert"
+        case .mentionsOfAll: "only mentions of all in groups alert"
+        case .blocked: "no message alerts"
+        }
+    }
+}
+
 extension Reason {
     /// Why nothing was pushed, in words.
     public var words: String {
@@ -107,10 +147,10 @@ extension Reason {
         case .connectionOnly: "its strategy is the long connection alone"
         case .expired: "it expired before it could be sent"
         case .alreadyRead: "the user had read it"
-        case .msgPushOff: "the message itself wants no push"
+        case .msgPushOff: "the message itself wants no push (push.enabled is false, or a custom type has no content)"
         case .convMuted: "the conversation is muted"
-        case .dnd: "the user's quiet hours"
-        case .desktopOnline: "the user's desktop has it, and phones stay silent then"
+        case .dnd: "a DND window of the user is active"
+        case .desktopOnline: "the user's desktop has it, and push_when_desktop_online is off"
         case .noToken: "the user has no usable token and no live device"
         case .payloadTooLarge: "it is too large for APNs even without its text"
         case .revoked: "it was revoked before"

@@ -28,9 +28,9 @@ enum FlowGraph {
             minute == minutes ? "<span>now</span>" : "<span>−\(minutes - minute) min</span>"
         }
         return """
-            <p class="most" aria-hidden="true">at most \(FigureText.number(most))</p>\
+            <p class="most" aria-hidden="true">peak \(FigureText.number(most))</p>\
             <svg class="graph" role="img" viewBox="0 0 180 40" preserveAspectRatio="none" aria-label="\(what) a second in \
-            the last \(seconds): \(FigureText.number(now)) now, \(FigureText.number(most)) at most">\
+            the last \(seconds): \(FigureText.number(now)) now, \(FigureText.number(most)) at the peak">\
             <polygon points="\(Markup(points: area))"/>\(grid.joined())<polyline points="\(Markup(points: line))"/></svg>\
             <p class="axis" aria-hidden="true">\(axis.joined())</p>
             """

@@ -19,9 +19,9 @@ enum RunbookText {
         </ul>
         <h3 id="carillonlossburn">CarillonLossBurn</h3>
         <ul>
-        <li><b>Look:</b> "What reached no device" and "Dead letters". <code>expired</code>: producers set a too short
-        <code>expire_at_ms</code>, or records waited too long (lag, an earlier open breaker). Dead letters: <a
-        href="#carillondeadletters">CarillonDeadLetters</a>.</li>
+        <li><b>Look:</b> "Outcomes without a push or delivery" and "Dead letters". <code>expired</code>: producers set
+        a too short <code>expire_at_ms</code>, or records waited too long (lag, an earlier open breaker). Dead
+        letters: <a href="#carillondeadletters">CarillonDeadLetters</a>.</li>
         <li><b>Do:</b> remove the cause of the wait. By contract, expired messages are not sent any more.</li>
         </ul>
         <h3 id="carillonageburn">CarillonAgeBurn</h3>

@@ -42,7 +42,9 @@ extension StatusPage {
         }
         let isRecent = failed.contains { $0.rate != nil }
         let table = PageTable(
-            caption: isRecent ? "What reached no device" : "What reached no device since the start; nothing lately",
+            caption: isRecent
+                ? "Outcomes without a push or delivery"
+                : "Outcomes without a push or delivery since the start; none lately",
             columns: [
                 .init("reason"), .init("outcome"), .init("app"), .init("a minute", isNumber: true),
                 .init("since the start", isNumber: true),

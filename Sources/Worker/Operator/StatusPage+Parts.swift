@@ -25,9 +25,9 @@ extension StatusPage {
         let table = PageTable(
             caption: "Partitions, the slowest first",
             columns: [
-                .init("partition"), .init("lag", isNumber: true), .init("oldest", isNumber: true),
-                .init("in work", isNumber: true), .init("settled to", isNumber: true),
-                .init("read to", isNumber: true), .init("state"),
+                .init("partition"), .init("records behind", isNumber: true), .init("oldest unsettled", isNumber: true),
+                .init("in work", isNumber: true), .init("settled to offset", isNumber: true),
+                .init("read to offset", isNumber: true), .init("state"),
             ],
             rows: partitions.map(Self.row), hidden: all - partitions.count, nothing: "no partition is assigned")
         return PageFrame.section(
@@ -62,7 +62,8 @@ extension StatusPage {
             caption: "Connections to APNs, by app, environment and credential",
             columns: [
                 .init("app"), .init("environment"), .init("credential"), .init("connections", isNumber: true),
-                .init("in flight", isNumber: true), .init("limit", isNumber: true), .init("queued", isNumber: true),
+                .init("pushes in flight", isNumber: true), .init("at most", isNumber: true),
+                .init("queued", isNumber: true),
                 .init("breaker"),
             ], rows: clients.map(Self.row))
         return PageFrame.section("apns", "Connections to APNs", isWide: true, table.markup)
@@ -71,8 +72,8 @@ extension StatusPage {
     private static func row(_ client: FleetView.Client) -> [Markup] {
         let breaker =
             client.breaker > 1
-            ? PageState.bad.badge("open")
-            : client.breaker > 0 ? PageState.warning.badge("asks") : PageState.good.badge("closed")
+            ? PageState.bad.badge("open: pushes wait")
+            : client.breaker > 0 ? PageState.warning.badge("probes with one push") : PageState.good.badge("closed")
         return [
             "\(client.app)", "\(client.environment ?? "–")", "\(client.credential ?? "–")",
             "\(FigureText.number(client.connections))", "\(FigureText.number(client.inFlight))",
@@ -109,7 +110,7 @@ extension StatusPage {
 
     var brakes: Markup {
         let breakers = view.clients.filter { $0.breaker > 0 }.map { client -> Markup in
-            let words: Markup = client.breaker > 1 ? "open: pushes wait" : "probing"
+            let words: Markup = client.breaker > 1 ? "open: pushes wait" : "probes with one push"
             return PageState.bad.badge(
                 "breaker of \(client.app) \(client.environment ?? "") \(client.credential ?? ""): \(words)")
         }
@@ -117,7 +118,8 @@ extension StatusPage {
         for brake in snapshot.shards.flatMap(\.brakes) where !brakes.contains(brake) { brakes.append(brake) }
         let held = brakes.map { brake in
             PageState.warning.badge(
-                "brake of \(brake.app): removal of dead tokens is stopped, too many by \(brake.cause)")
+                "brake of \(brake.app): no dead token is removed now, because too many were refused for one cause: \(brake.cause)"
+            )
         }
         let items = breakers + held
         let shown = items.prefix(PageTable.rowsMax).map { "<li>\($0)</li>" as Markup }.joined()

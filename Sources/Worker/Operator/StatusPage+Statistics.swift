@@ -93,7 +93,7 @@ enum StatisticsBars {
                 base = top
             }
         }
-        let words: Markup = "at most \(FigureText.number(most)) \(each)"
+        let words: Markup = "peak \(FigureText.number(most)) \(each)"
         return """
             <p class="most" aria-hidden="true">\(words)</p>\
             <svg class="bars" role="img" viewBox="0 0 480 40" preserveAspectRatio="none" \

@@ -30,8 +30,9 @@ struct TraceForm {
             aria-describedby="ask-hint"></p>
             <p><button>Ask</button></p>
             </form>
-            <p id="ask-hint" class="quiet">What happened is kept for <code>trace.ttl_h</code> hours. Without a message: what would \
-            happen now.</p>
+            <p id="ask-hint" class="quiet">The message is its <code>msg_id</code> (of a Live Activity its <code>event_id</code>). \
+            Traces are kept for <code>trace.ttl_h</code> hours (72 by default). Without a message the answer is what would happen \
+            to a plain message now.</p>
             """)
     }
 }
@@ -68,8 +69,8 @@ struct TracePage {
 
     private func section(_ body: Markup) -> Markup {
         guard !body.isEmpty else { return "" }
-        let message = form.question?.message.map { message -> Markup in "message \(message) for " } ?? ""
-        let whom = form.question.map { question -> Markup in "\(message)\(question.uid) of \(question.app)" } ?? ""
+        let message = form.question?.message.map { message -> Markup in "\(message) for " } ?? ""
+        let whom = form.question.map { question -> Markup in "\(message)\(question.uid) of app \(question.app)" } ?? ""
         return PageFrame.section("answer", "Answer", note: whom, isLive: false, isWide: true, body)
     }
 
@@ -85,7 +86,13 @@ struct TracePage {
 
     private func happened(_ record: TraceRecord) -> Markup {
         let sentences = TraceSentence.all(record).prefix(PageTable.rowsMax).map { tone, text -> Markup in
-            let page: PageState = tone == .good ? .good : tone == .waits ? .warning : .bad
+            let page: PageState =
+                switch tone {
+                case .good: .good
+                case .waits: .warning
+                case .bad: .bad
+                case .past: .quiet
+                }
             return """
                 <p class="verdict \(page.style)"><span aria-hidden="true">\(page.sign)</span> \(text)</p>
                 """
@@ -97,9 +104,8 @@ struct TracePage {
         }
         return """
             <div class="answer">\(sentences.joined())
-            <p class="quiet">\(record.kind.title) \(record.msgID)\(event), \(Self.sent(record)), ended \
-            \(when(record.atMs))\(resumed)</p>
-            <details><summary>Steps of the decision</summary>\(Self.stepTable("What each step found", steps))</details>
+            <p class="quiet">\(record.title)\(event), first outcome \(when(record.atMs))\(Self.sent(record))\(resumed)</p>
+            <details><summary>Steps of the decision</summary>\(Self.stepTable("Each step with its outcome and input", steps))</details>
             <details><summary>Result by device, with APNs' answers</summary>\(Self.devices(record))</details></div>
 
             """
@@ -107,10 +113,10 @@ struct TracePage {
 
     private static func sent(_ record: TraceRecord) -> Markup {
         let age = record.atMs.subtractingReportingOverflow(record.sentMs)
-        if age.overflow { return "sent at another time" }
+        if age.overflow { return "" }
         return age.partialValue < 0
-            ? "sent \(FigureText.duration(Double(age.partialValue.magnitude) / 1000)) later by its producer's clock"
-            : "sent \(FigureText.duration(Double(age.partialValue) / 1000)) before"
+            ? ", \(FigureText.duration(Double(age.partialValue.magnitude) / 1000)) before it was sent by its producer's clock"
+            : ", \(FigureText.duration(Double(age.partialValue) / 1000)) after it was sent"
     }
 
     private static func devices(_ record: TraceRecord) -> Markup {
@@ -118,7 +124,8 @@ struct TracePage {
             caption: "One line for each device",
             columns: [
                 .init("device"), .init("outcome"), .init("reason"), .init("APNs' status", isNumber: true),
-                .init("badge", isNumber: true), .init("attempts", isNumber: true), .init("took", isNumber: true),
+                .init("badge", isNumber: true), .init("attempts", isNumber: true),
+                .init("since Kafka's time", isNumber: true),
                 .init("apns_id"),
             ],
             rows: record.devices.map { device in
@@ -148,7 +155,7 @@ struct TracePage {
             text += Self.sentence(explanation)
             folded += "<h3>\(whom): \(explanation.verdict) \(explanation.reason)</h3>\(Self.stepTable("Steps", rows))"
         }
-        return "\(text)<details><summary>Each step, with what it sees now</summary>\(folded)</details>"
+        return "\(text)<details><summary>Each step, with its present input</summary>\(folded)</details>"
     }
 
     private static func sentence(_ explanation: Explanation) -> Markup {
@@ -170,7 +177,7 @@ struct TracePage {
 
     private static func stepTable(_ caption: Markup, _ rows: [[Markup]]) -> Markup {
         PageTable(
-            caption: caption, columns: [.init("step"), .init("outcome"), .init("what it saw")], rows: rows,
+            caption: caption, columns: [.init("step"), .init("outcome"), .init("input")], rows: rows,
             nothing: "no step was made"
         ).markup
     }

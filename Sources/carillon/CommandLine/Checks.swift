@@ -107,7 +107,7 @@ enum Checks {
 
     private static func lasting(_ credential: APNsCredential, _ place: String) -> Finding {
         guard let end = (try? credential.validUntilSeconds()) ?? nil else {
-            return Finding(.ok, "credential", place, "a provider key, which has no end")
+            return Finding(.ok, "credential", place, "a provider key (p8): it never expires")
         }
         let days = (end - Loop.wallMs() / 1000) / 86_400
         let until = Timestamp.text(seconds: end)

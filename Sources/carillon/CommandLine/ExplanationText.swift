@@ -19,6 +19,9 @@ enum ExplanationText {
             uid = explanation.uid
             text += head(explanation)
             for step in explanation.steps where !told.contains(step) { text += line(step) }
+            if explanation.steps.contains(where: told.contains) {
+                text += Style.dim("      the other steps as above") + "\n"
+            }
             told += explanation.steps
             for header in explanation.headers {
                 text += "       \(Style.dim(Style.padded("\(header.name)", to: 18)))\(header.value)\n"
@@ -46,7 +49,8 @@ enum ExplanationText {
         case "dead_letter": verdict = Style.red("\(explanation.verdict)")
         default: verdict = Style.yellow("\(explanation.verdict)")
         }
-        return "  \(Style.bold("\(subject + way)"))  \(verdict)  \(explanation.reason)\n"
+        let reason = explanation.reason == explanation.verdict ? "" : "  \(explanation.reason)"
+        return "  \(Style.bold("\(subject + way)"))  \(verdict)\(reason)\n"
     }
 
     private static func line(_ step: Explanation.Step) -> TerminalText {

@@ -19,10 +19,11 @@ struct KeyCheck {
         let topics = configuration.kafka.topics
         return [(topics.events, RecordClass.events), (topics.userState, .userState)].compactMap { topic, kind in
             guard let (unusual, all) = count(topic, kind), all > 0 else { return nil }
-            guard unusual > 0 else {
-                return Finding(.ok, "keys", topic, "the last \(counted(all, "record")) have usual keys")
-            }
             let wanted = kind == .events ? "conv.id" : "uid"
+            guard unusual > 0 else {
+                return Finding(
+                    .ok, "keys", topic, "the last \(counted(all, "record")): as the contract wants (\(wanted))")
+            }
             return Finding(
                 .warn, "keys", topic,
                 "\(unusual) of the last \(counted(all, "record")) have an unusual key: produce with \(wanted) as the key, "

@@ -59,7 +59,7 @@ struct RedisCheck {
         let mode = facts.mode.map { ", \($0.rawValue)" } ?? ""
         return Finding(
             .ok, "redis", look.place,
-            "\(facts.version ?? "unknown version")\(mode)\(what), runs scripts, one took \(look.micros) µs")
+            "\(facts.version ?? "unknown version")\(mode)\(what), a script ran in \(look.micros) µs")
     }
 
     /// Checks for masters and replicas.

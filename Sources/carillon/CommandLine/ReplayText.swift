@@ -6,7 +6,7 @@ import Recording
 enum ReplayText {
     static func people(_ report: ReplayReport) -> TerminalText {
         var text: TerminalText =
-            "\(Style.bold("\(report.writtenCount) records")) in \(seconds(report.writingSeconds)), "
+            "\(Style.bold("\(counted(report.writtenCount, "record"))")) in \(seconds(report.writingSeconds)), "
         text += "\(ProgressBar.number(report.rate))/s, \(report.failedCount) failed"
         text += report.passes > 1 ? ", \(report.passes) passes\n" : "\n"
         if report.written.count > 1 {

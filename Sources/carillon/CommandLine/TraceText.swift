@@ -16,7 +16,7 @@ enum TraceText {
     }
 
     private static func people(_ record: TraceRecord) -> TerminalText {
-        var head: TerminalText = "\(time(record.atMs))  \(Style.bold("\(record.kind.title) \(record.msgID)"))"
+        var head: TerminalText = "\(time(record.atMs))  \(Style.bold("\(record.title)"))"
         if record.msgID != record.eventID { head += "  event \(record.eventID)" }
         head += "  \(Style.dim("\(age(record))"))"
         if record.isResumed { head += Style.yellow("  resumed after an earlier try") }
@@ -40,11 +40,13 @@ enum TraceText {
         if let status = device.status { parts.append("status \(status)") }
         if let badge = device.badge { parts.append("badge \(badge)") }
         if device.attempts > 0 {
-            parts.append("\(device.latencyMs) ms")
+            parts.append("\(device.latencyMs) ms since Kafka's time")
             parts.append(device.attempts == 1 ? "1 attempt" : "\(device.attempts) attempts")
         }
         if let id = device.pushID, device.attempts > 0 { parts.append(Style.dim("apns_id \(id)")) }
-        if device.atMs != record.atMs { parts.append(Style.dim("\(device.atMs &- record.atMs) ms later")) }
+        if device.atMs != record.atMs {
+            parts.append(Style.dim("\(device.atMs &- record.atMs) ms after the first outcome"))
+        }
         return parts.joined(separator: "  ") + "\n"
     }
 
@@ -58,7 +60,9 @@ enum TraceText {
 
     private static func age(_ record: TraceRecord) -> String {
         let ms = record.atMs &- record.sentMs
-        return ms < 0 ? "sent \(ms.magnitude) ms later by its producer's clock" : "sent \(ms) ms before"
+        return ms < 0
+            ? "first outcome \(ms.magnitude) ms before it was sent, by its producer's clock"
+            : "first outcome \(ms) ms after it was sent"
     }
 
     private static func time(_ ms: Int64) -> String { TimeText.iso(ms, milliseconds: true) }

@@ -11,10 +11,14 @@ enum UserText {
 
     static func people(_ facts: UserFacts, app: String, uid: String) -> TerminalText {
         var text: TerminalText = "\(Style.bold("\(uid)")) of app \(app)\n"
+        if facts.isEmpty {
+            text +=
+                "  \(Style.yellow("no token, setting, mute, badge or presence is stored: check the id and the app"))\n"
+        }
         text += row("badge", "\(facts.badge)")
         for (name, value) in settings(facts.settings) { text += row(name, "\(value)") }
         text += rows(ofMutes: facts.mutes, nowMs: Loop.wallMs())
-        if facts.tokens.isEmpty { text += row("tokens", Style.dim("none: nothing can be pushed")) }
+        if facts.tokens.isEmpty { text += row("tokens", Style.dim("none bound: nothing can be pushed")) }
         for token in facts.tokens { text += row("token", line(token)) }
         for part in facts.unreadable {
             let key = part == "presence" ? " p:{\(app):\(uid)}" : ""
@@ -42,11 +46,11 @@ enum UserText {
             let zone = dnd.zone.map(words(ofZone:)) ?? "the device's zone, else the app's"
             rows.append(("dnd", "\(dnd.on ? "on" : "off"), \(windows) in \(zone), level \(dnd.level)"))
         } else {
-            rows.append(("dnd", "never set"))
+            rows.append(("dnd", "not set"))
         }
         rows.append(("show_detail", String(settings.showDetail)))
         rows.append(("push_when_desktop_online", String(settings.pushWhenDesktopOnline)))
-        if settings.holdSeconds > 0 { rows.append(("hold_s", String(settings.holdSeconds))) }
+        if settings.holdSeconds > 0 { rows.append(("hold_s", "\(settings.holdSeconds) s")) }
         if let language = settings.language { rows.append(("lang", language)) }
         return rows
     }
@@ -59,7 +63,8 @@ enum UserText {
         var text: TerminalText = ""
         for muted in holding.prefix(shownMutesMax) {
             let end = muted.mute.untilMs.map { " until \(time($0))" } ?? ""
-            text += row("mute", "\(muted.conversation)  level \(muted.mute.level.rawValue)\(end)")
+            text += row(
+                "mute", "\(muted.conversation)  level \(muted.mute.level.rawValue)\(end): \(muted.mute.level.rule)")
         }
         let left = holding.count - shownMutesMax
         if left > 0 { text += row("mute", Style.dim("and \(left) more: --json lists all")) }
@@ -87,8 +92,8 @@ enum UserText {
     private static func line(_ token: BoundToken) -> TerminalText {
         let record = token.record
         var parts: [TerminalText] = [
-            "\(token.device)", "\(record.type.rawValue)", "\(TokenHash.short(record.hex))",
-            "\(record.environment.rawValue)", "\(record.topic)", "version \(token.version)",
+            "\(token.device)", "\(record.type.rawValue)", "hash \(TokenHash.short(record.hex))",
+            "\(record.environment.rawValue)", "\(record.topic)", "bind_ver \(token.version)",
             "bound \(time(record.boundMs))",
         ]
         for (name, value) in [
@@ -114,7 +119,7 @@ enum UserText {
             parts.append(liveness(device))
             parts.append("gateway \(device.gateway)")
         }
-        parts.append("connection \(device.connectionEpoch)")
+        parts.append("conn_epoch \(device.connectionEpoch)")
         parts.append("last seen \(time(device.lastMs))")
         if let active = device.activeConversation { parts.append("looks at \(active)") }
         return parts.joined(separator: "  ")
@@ -122,7 +127,7 @@ enum UserText {
 
     private static func liveness(_ device: DevicePresence) -> TerminalText {
         switch device.liveness(at: Loop.wallMs()) {
-        case .dead: "not live: pushed by APNs"
+        case .dead: "not live: the route is APNs"
         case .foreground: Style.green("live in foreground")
         case .background: Style.green("live in background")
         }

@@ -14,8 +14,9 @@ struct CheckCommand: Command {
             Checks the configuration and its files. Without --offline it also asks Kafka for the topics and this user's read rights,
             asks every Redis server, node and Sentinel for its settings and this user's rights, and connects to APNs for every app,
             credential set and environment in use. With --acl it prints the rights that a worker needs in both. It creates, changes and sends
-            nothing. Problems are printed first and, below the rest, again. With --probe it sends one push per credential, environment and topic to a token of no device: the answer shows
-            whether APNs accepts the credential (400 BadDeviceToken), or whether key, environment or topic is wrong.
+            nothing. Problems are printed first and, below the rest, again. With --probe it sends one push per credential, environment and
+            topic to a token of no device: the answer shows whether APNs accepts the credential (400 BadDeviceToken), or whether key,
+            environment or topic is wrong.
 
             --print checks nothing. It prints the values in effect, from the file, the environment and the defaults.
 
@@ -74,6 +75,10 @@ struct CheckCommand: Command {
         }
         findings += [Checks.clock(), Checks.zones()]
         if let loaded, !isOffline { findings += await online(loaded) }
+        if loaded == nil, !isOffline {
+            findings.append(
+                Finding(.warn, "servers", "Kafka, Redis, APNs", "not asked: the configuration is not usable"))
+        }
         Terminal.out(
             asJSON: isJSON, json: findings.map(\.json).joined(), text: Finding.table(findings, showsRights: showsRights)
         )

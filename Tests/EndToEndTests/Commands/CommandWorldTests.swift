@@ -29,7 +29,7 @@ struct CommandWorldTests {
         #expect(!well.output.contains("kafka-acls"), "rights are printed on demand")
         let rights = try CommandRun("check", "--config", path, "--acl")
         #expect(rights.output.contains("kafka-acls") && rights.output.contains("ACL SETUSER"))
-        #expect(well.output.contains("appendonly no") && well.output.contains("a provider key, which has no end"))
+        #expect(well.output.contains("appendonly no") && well.output.contains("a provider key (p8): it never expires"))
         #expect(await world.simulator.entries.isEmpty, "nothing is sent")
         _ = try world.redis.command("CONFIG SET appendonly yes")
         let persisting = try CommandRun("check", "--config", path, "--probe")
@@ -283,6 +283,8 @@ struct CommandWorldTests {
         #expect(lines[0]["steps"]?[0]?["step"]?.int == 1)
         let user = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob", "--json")
         #expect(user.code == 0 && user.output.contains(#""badge":0"#))
+        let unknown = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
+        #expect(unknown.code == 0 && unknown.output.contains("check the id and the app"), "\(unknown.output)")
         world.redis.stop()
         let away = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
         #expect(away.code == 1 && away.errors.contains("redis.url"), "\(away.errors)")
@@ -336,8 +338,10 @@ struct CommandWorldTests {
         _ = try world.redis.command(#"HSET c:s:{im:bob} mgone "5 1" mnews "2 \#(until)" mteam 5 rteam "9 9|""#)
         let muted = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
         #expect(
-            muted.output.contains("news  level 2 until 2096-10-02T07:06:40") && muted.output.contains("team  level 5"))
-        #expect(!muted.output.contains("gone"))
+            muted.output.contains(
+                "news  level 2 until 2096-10-02T07:06:40Z: only mentions of the user in groups alert")
+                && muted.output.contains("team  level 5: no message alerts"))
+        #expect(!muted.output.contains("gone") && !muted.output.contains("check the id"))
         let json = try JSONTree(
             parsing: Array(
                 try CommandRun("user", "--config", path, "--app", "im", "--user", "bob", "--json").output.utf8))

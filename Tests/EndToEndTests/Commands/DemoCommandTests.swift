@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
-import Demo
 import Foundation
 import JSON
 import Processes
 import Support
 import Testing
+
+// SPDX-License-Identifier: Apache-2.0
+@testable import Demo
 
 /// One's own events in the demo, and what it says can be tried there.
 struct DemoCommandTests {
@@ -70,8 +71,20 @@ struct DemoCommandTests {
     /// What a printed command has to print.
     private static let words = [
         "trace": "accepted", "user": "made-up-iphone", "explain": "accepted-if-sent", "replay": "nothing is lost",
-        "send": "accepted", "dlq": "a string does not end", "top": "of 1 brokers", "curl": "carillon_decisions_total{",
+        "send": "accepted", "dlq": "a string does not end", "top": "1 of 1 brokers answer",
+        "curl": "carillon_decisions_total{",
     ]
+
+    /// `make demo` calls the program by a path below the repository.
+    @Test func aCommandCanBePastedInAnyFolder() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write([], to: "carillon")
+        #expect(DemoHints.callable("carillon") == "carillon")
+        #expect(DemoHints.callable("/nowhere/carillon") == "/nowhere/carillon")
+        let upwards = String(repeating: "../", count: FileManager.default.currentDirectoryPath.count { $0 == "/" })
+        #expect(
+            DemoHints.callable(upwards + path.dropFirst()) == URL(fileURLWithPath: path).resolvingSymlinksInPath().path)
+    }
 
     @Test func everythingThatIsSaidToBeTriedWorks() async throws {
         let folder = try TemporaryFolder()
@@ -82,7 +95,7 @@ struct DemoCommandTests {
         }
         let output = demo.takeOutput()
         #expect(output.contains("bo 'b\"/made-up-iphone") && output.contains("zoe/ipad"), "\(output)")
-        #expect(output.contains("3 events: 2 accepted, 1 dead letter"))
+        #expect(output.contains("3 events, 2 outcomes: 2 accepted; 1 dead letter"))
         let lines = output.split(separator: "\n").map(String.init)
         let commands = zip(lines, lines.dropFirst()).filter { $0.0.hasPrefix("# ") }.map(\.1)
         #expect(commands.count == Self.words.count)

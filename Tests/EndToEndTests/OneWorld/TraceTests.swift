@@ -110,7 +110,7 @@ extension OneWorld {
             }
             #expect(try outcomes(record("tr2-forced")) == ["phone accepted forced"])
             let mute = try record("tr2-forced")["steps"]?.array?.first { $0["step"]?.int == 8 }
-            #expect(mute?["input"]?.string == "level 5 by user, mention none, forced")
+            #expect(mute?["input"]?.string == "level 5 of the user, no mention, forced")
             #expect(told.records.count == 5)
             let nobody = try await trace("tr3", "--msg", "tr3-none")
             #expect(nobody.records.map(outcomes) == [["suppressed no_token"]])
@@ -209,7 +209,9 @@ extension OneWorld {
             try await stage.play(state: [.bind("o4")], events: [.message("o4-1", to: ["o4"])])
             let found = try await stage.page("/trace?app=im&user=o4&msg=o4-1")
             #expect(found.status == 200, "\(found.text)")
-            for words in ["message o4-1", "accepted", "status", "A plain message", "DND", "value=\"o4\""] {
+            for words in [
+                "o4-1 for o4 of app im", "message o4-1", "accepted", "status", "A plain message", "DND", "value=\"o4\"",
+            ] {
                 #expect(found.text.contains(words), "\(words)")
             }
             #expect(!found.text.contains(given) && !found.text.contains("<script>"))

@@ -24,7 +24,8 @@ import Testing
         for words in [
             "<h1>Carillon</h1>", "down", "brokers do not answer", "a machine",
             "im0: 12 pushes accepted, 3 opened",
-            "removal of dead tokens is stopped, too many by im", "a changed one is not in use", "in 3 days",
+            "no dead token is removed now, because too many were refused for one cause: im",
+            "a changed one is not in use", "in 3 days",
             "im: 1234 records",
             "p50 now", "0 of 1 shards are connected", "paused", ">5<span class=\"unit\"> a second</span>",
             "commands wait for Redis; reading stops", "direct</th>", "librdkafka", "<label for=\"ask-user\">",

@@ -143,7 +143,7 @@ struct DecisionFactsTests {
         let steps = Self.facts(recipient).steps
         #expect(steps.map(\.step) == [.expiry, .read, .veto, .mute, .dnd, .badge])
         #expect(steps.first { !$0.passes }?.outcome == "conv_muted")
-        #expect(steps.first { !$0.passes }?.input == "level 5 by user, mention none")
+        #expect(steps.first { !$0.passes }?.input == "level 5 of the user, no mention")
         #expect(steps.last?.outcome == "not counted")
     }
 
