@@ -50,6 +50,15 @@ public struct SettledOffsets: Equatable, Sendable {
         bytes[distance / 8] |= 1 << UInt8(distance % 8)
     }
 
+    /// Adds the offsets of the other from this base on.
+    public mutating func formUnion(_ other: SettledOffsets) {
+        var offset = max(base, other.base)
+        while offset < other.end {
+            if other.contains(offset) { insert(offset) }
+            offset &+= 1
+        }
+    }
+
     // MARK: - As a commit's metadata
 
     /// `carillon1:<base>:<base64url>`, then `:<newest>` where that time is known, of at most `maxCharacters`, cut at the far

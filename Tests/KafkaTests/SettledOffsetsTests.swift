@@ -73,6 +73,19 @@ struct SettledOffsetsTests {
         #expect(SettledOffsets.capacity >= 20_000, "the whole of limits.window")
     }
 
+    @Test(
+        arguments: [
+            (10, [11], 10, [13], [11, 13]), (10, [11], 5, [6, 10, 12], [10, 11, 12]), (10, [], 50, [51], [51]),
+            (10, [12], 5, [7], [12]), (0, [1], SettledOffsets.capacity, [SettledOffsets.capacity + 1], [1]),
+        ] as [(Int64, [Int64], Int64, [Int64], [Int64])])
+    func anotherListAddsItsOffsetsFromTheBaseOn(
+        base: Int64, own: [Int64], otherBase: Int64, others: [Int64], all: [Int64]
+    ) {
+        var union = settled(base, own)
+        union.formUnion(settled(otherBase, others))
+        #expect(union == settled(base, all))
+    }
+
     @Test func aBrokerThatTakesLessGetsTheNearerOnes() {
         let settled = settled(1000, Array(1001..<2000))
         for bound in [0, 10, 15, 16, 17, 100, 171, 1000] {

@@ -86,6 +86,14 @@ struct HistoryOfOneDay {
         observed.pushes.removeAll { $0.messageID == message }
     }
 
+    /// Two tries of an event parked it, after a fault.
+    mutating func parkTwice(_ id: String) {
+        allowance.mayRepeat = true
+        for seconds in [25.0, 35] {
+            observed.handedOn.append(Observed.HandOn(atNanos: Self.nanos(seconds), eventID: id, key: "imu1"))
+        }
+    }
+
     mutating func deliver(_ id: String, device: String = "d1", alerts: Bool = true, at seconds: Double) {
         observed.deliveries.append(
             Observed.Delivery(

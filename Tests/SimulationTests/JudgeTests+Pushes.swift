@@ -132,6 +132,14 @@ extension JudgeTests {
             $0.outcome("e1", "suppressed", "no_token", device: "d2", at: 30)
             $0.observed.counted = [" accepted": 2, " suppressed": 1]
         },
+        Row("an outcome counts with each of two parked records", nil) {
+            $0.parkTwice("e2")
+            $0.observed.counted = [" accepted": 4]
+        },
+        Row("and with no third", "the statistics equal the results") {
+            $0.parkTwice("e2")
+            $0.observed.counted = [" accepted": 5]
+        },
         Row("a message more", "the badge") { $0.setProbe(badge: 4) },
         Row("a message less", "the badge") { $0.setProbe(badge: 2) },
         Row("what was read", "the badge") { $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30) },

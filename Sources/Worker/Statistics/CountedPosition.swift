@@ -33,6 +33,19 @@ struct CountedPosition: Equatable {
         return "\(offset) \(newestMs) \(list)"
     }
 
+    /// What one of the two contains.
+    func union(_ other: CountedPosition) -> CountedPosition {
+        var far = offset >= other.offset ? self : other
+        let near = offset >= other.offset ? other : self
+        if let nearSettled = near.settled {
+            var settled = far.settled ?? SettledOffsets(base: far.offset)
+            settled.formUnion(nearSettled)
+            far.settled = settled.isEmpty ? nil : settled
+        }
+        far.newestMs = min(newestMs, other.newestMs) == 0 ? 0 : max(newestMs, other.newestMs)
+        return far
+    }
+
     func contains(_ offset: Int64) -> Bool { offset < self.offset || settled?.contains(offset) ?? false }
 
     /// A record of this time was read after the position was written: it is of another epoch if the position contains it.

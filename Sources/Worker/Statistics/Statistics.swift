@@ -57,18 +57,20 @@ final class Statistics {
         var standing = Standing.new
         /// Its position in Redis, as this shard wrote or read it last; nil: not known.
         var position: String?
-        /// Records that an earlier owner counted; nil: none that are still to come.
+        /// Records that an earlier owner counted; nil once all of them are settled here.
         var earlier: CountedPosition?
         /// The progress that may be committed while newer counts are not in Redis.
         var written: PartitionOffset?
-        /// The progress at the flush that is with Redis.
-        var awaited: PartitionOffset?
-        var awaitedMs: Int64?
+        /// The progress at the flush that is with Redis, and the position in it.
+        var awaited: (progress: PartitionOffset, position: String)?
 
         var isForeign: Bool { if case .foreign = standing { true } else { false } }
 
-        /// The position in the flush that is with Redis.
-        var awaitedPosition: String? { awaited.map { CountedPosition($0, newestMs: awaitedMs).text } }
+        /// The position with the counts up to this progress. It keeps the records that the earlier owner counted.
+        func position(at progress: PartitionOffset, newestMs: Int64?) -> CountedPosition {
+            let position = CountedPosition(progress, newestMs: newestMs)
+            return earlier.map(position.union) ?? position
+        }
     }
 
     /// Offsets are committed without the statistics if Redis has not answered for so long.
@@ -163,12 +165,11 @@ final class Statistics {
 
     /// - Returns: whether an earlier owner counted the record.
     func isCounted(_ place: CountedPlace, offset: Int64, timeMs: Int64?) -> Bool {
-        guard hasEarlier, let earlier = places[place]?.earlier else { return false }
-        if earlier.contains(offset), !earlier.isOlder(than: timeMs) { return true }
-        if offset >= earlier.offset, earlier.settled == nil || earlier.isOlder(than: timeMs) {
-            places[place]?.earlier = nil
-            lookForEarlier()
-        }
+        guard hasEarlier, let earlier = places[place]?.earlier, earlier.contains(offset) else { return false }
+        if !earlier.isOlder(than: timeMs) { return true }
+        // The position is about an earlier epoch of the partition.
+        places[place]?.earlier = nil
+        lookForEarlier()
         return false
     }
 
@@ -253,15 +254,18 @@ final class Statistics {
                 open.take(place, from: &sent)
                 continue
             }
-            guard let known = places[place], known.standing == .begun, let live = progress(place, known.partition).0
+            guard let known = places[place], known.standing == .begun,
+                case (let live?, let newestMs) = progress(place, known.partition)
             else {
                 lost.add(sent.count(of: place))
                 sent.drop(place)
                 continue
             }
-            places[place]?.awaited = live
-            places[place]?.awaitedMs = progress(place, known.partition).1
+            let position = known.position(at: live, newestMs: newestMs)
+            places[place]?.awaited = (live, position.text)
+            if position.offset == live.offset, position.settled == live.settled { places[place]?.earlier = nil }
         }
+        lookForEarlier()
         number &+= 1
         collectedMs = nowMs
         flush = sent.isEmpty ? nil : makeFlush()
@@ -269,7 +273,7 @@ final class Statistics {
 
     private func makeFlush() -> StatisticsFlush {
         let positions = sent.places.compactMap { place -> (String, String)? in
-            guard let known = places[place], let position = known.awaitedPosition else { return nil }
+            guard let known = places[place], let position = known.awaited?.position else { return nil }
             return (known.field, position)
         }
         return StatisticsFlush(
@@ -322,9 +326,9 @@ final class Statistics {
         reply.forEach { if let field = $0.string { going.insert(field) } }
         guard !going.isEmpty else {
             for place in sent.places {
-                guard let known = places[place], let awaited = known.awaited else { continue }
-                places[place]?.written = awaited
-                places[place]?.position = known.awaitedPosition
+                guard let awaited = places[place]?.awaited else { continue }
+                places[place]?.written = awaited.progress
+                places[place]?.position = awaited.position
                 places[place]?.awaited = nil
             }
             sent.removeAll()

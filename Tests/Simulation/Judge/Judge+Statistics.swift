@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 extension Judge {
     /// Each outcome counts once, however often its record was written. Of several records of a device one counts. Of an event that
-    /// its producer wrote twice each may count.
+    /// its producer wrote twice each may count. If two tries parked an event, an outcome may count with each parked record
+    /// (docs/decisions/statistics.md, "Not exact").
     ///
     /// A recipient's outcomes count with the end of the record. They may be missing if the record was deleted before, or if another
     /// try ended the recipient without this device.
@@ -14,6 +15,7 @@ extension Judge {
         let recipients = Dictionary(grouping: observed.outcomes.filter(\.isFinal)) {
             "\($0.app) \($0.eventID) \($0.uid)"
         }.mapValues { RecipientEnds($0, mayRepeat: mayRepeat) }
+        let parkings = mayRepeat ? Dictionary(grouping: observed.handedOn, by: \.eventID).mapValues(\.count) : [:]
         var (least, most): ([String: Int64], [String: Int64]) = ([:], [:])
         for case let (records, last?) in outcomes.values.map({ ($0, $0.last) }) {
             let mayCountTwice = records.count > 1 && doubled.contains("\(last.app) \(last.eventID)")
@@ -25,7 +27,8 @@ extension Judge {
             if mayCountTwice {
                 for record in records { most["\(record.app) \(record.verdict)", default: 0] += 1 }
             } else {
-                for verdict in verdicts { most["\(last.app) \(verdict)", default: 0] += 1 }
+                let times = max(1, parkings[last.eventID] ?? 1)
+                for verdict in verdicts { most["\(last.app) \(verdict)", default: 0] += Int64(times) }
             }
         }
         for kind in Set(most.keys).union(counted.keys).sorted() {
