@@ -226,6 +226,25 @@ struct UnclaimedTests {
         }
     }
 
+    /// A repeat of it may be decided in another shard at the same time. The mark tells that one how it is recorded.
+    @Test(arguments: [nil, ("", true), ("phone", false)] as [(String, Bool)?])
+    func theClaimOfARecipientThatWasParkedWholeSaysThatItIsRecordedWithoutADevice(
+        _ parked: (device: String, saysSo: Bool)?
+    ) throws {
+        try ScriptedShard.withPipeline { world, pipeline in
+            let job = try world.recipient()
+            if let parked {
+                var record = ParkedRecord(
+                    app: "im", uid: "u", raw: [], cause: .share, dueMs: 0, writtenMs: 0, id: "mm")
+                if !parked.device.isEmpty { record.devices = [parked.device] }
+                job.goOn(from: record, steadyMs: 0)
+            }
+            job.candidate?.recipient.mute = .init(level: .blocked)
+            if let candidate = job.candidate { _ = pipeline.decider.decide(job, candidate) }
+            #expect((job.withoutDevice?.reason == .convMuted) == parked?.saysSo ?? true)
+        }
+    }
+
     @Test func aParkedRecipientReturnsWithTheCountThatItOwes() throws {
         let counts = try ScriptedShard.withPipeline { world, pipeline in
             try [RecipientJob.Flags.owesClaim, [.owesClaim, .owesCount]].map { flags in

@@ -15,6 +15,9 @@ final class RecipientParking {
     /// The outcomes in the record, until the first decision.
     var counts: [UInt8] = []
 
+    /// Some device waits or has a final record: the recipient was not parked whole before its decision.
+    var namesDevices: Bool { !returned.isEmpty || !done.isEmpty }
+
     struct Wait {
         var device: Int
         var cause: ParkCause
