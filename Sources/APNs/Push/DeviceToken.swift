@@ -92,7 +92,7 @@ public struct DeviceToken: Sendable, Hashable {
 }
 
 extension DeviceToken {
-    /// No device's: of a push whose owner gives its content again (`PushTable.dropContent`).
+    /// No token: the push's owner gives its content again (`PushTable.dropContent`).
     static var none: DeviceToken { DeviceToken(kept: "") }
 
     private init(kept hex: String) { self.hex = hex }

@@ -17,9 +17,9 @@ public enum Allocator {
 
     /// With jemalloc: freed memory goes back to the system after a second instead of ten.
     ///
-    /// A burst's records are in the heap of librdkafka's thread, and what is made of them is in the shard's: while APNs is
-    /// away, both would be resident for ten seconds, 17 MB for 40 000 records. What is freed and used again within a second
-    /// stays. An operator's `MALLOC_CONF` counts instead. Call it before threads start, whose heaps take it over.
+    /// A burst's records are in the heap of librdkafka's thread; the pushes made from them are in the shard's heap. While APNs
+    /// is away, both would be resident for ten seconds: 17 MB for 40 000 records. Memory that is used again within a second
+    /// stays. An operator's `MALLOC_CONF` replaces this. Call it before threads start: their heaps take the value over.
     public static func returnFreedSoon() {
         guard getenv("MALLOC_CONF") == nil, let control else { return }
         var afterMs = 1_000
