@@ -31,3 +31,29 @@ struct DevicePush {
         check = nil
     }
 }
+
+/// What a push is made of, and what its record says.
+struct PushParts {
+    let token: BoundToken
+    let id: PushID
+    let badge: Int64?
+    let merged: MergedPush?
+    let startedNanos: UInt64
+    let checkedNanos: UInt64
+}
+
+extension DeviceWork {
+    // Mutating only to be read in place: the array's subscript would copy the device, with a reference count for each part.
+
+    /// Nil without a push, and after `forget`.
+    mutating func pushParts() -> PushParts? {
+        guard let token = push?.token, let id = push?.id, let startedNanos = push?.startedNanos,
+            let checkedNanos = push?.checkedNanos
+        else { return nil }
+        return PushParts(
+            token: token, id: id, badge: push?.badge, merged: push?.merged, startedNanos: startedNanos,
+            checkedNanos: checkedNanos)
+    }
+
+    mutating func pushID() -> PushID? { push?.id }
+}

@@ -23,7 +23,7 @@ extension Dispatcher {
         if isRecorded {
             var record = OutcomeRecord(
                 uid: job.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
-            record.pushID = job.devices[index].push?.id
+            record.pushID = job.devices[index].pushID()
             fill(&record)
             recorder.write(consume record, of: job)
         }

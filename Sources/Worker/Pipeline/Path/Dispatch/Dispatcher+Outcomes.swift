@@ -10,10 +10,10 @@ import Telemetry
 extension Dispatcher {
     func didEnd(_ push: EndedPush) {
         let index = Int(push.tag.index)
-        // Read once: each look into the array copies the device.
-        guard let job = work.recipient(push.tag.ref), job.isPushing(index), let ended = job.devices[index].push,
-            let bound = ended.token
+        guard let job = work.recipient(push.tag.ref), job.isPushing(index),
+            let ended = job.devices[index].pushParts()
         else { return shard.late() }
+        let bound = ended.token
         if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
             park(job, index, .retryAfter, dueMs: shard.steadyMs &+ retryAfterMs)
             return endIfComplete(job)

@@ -77,7 +77,7 @@ extension Dispatcher {
                 device.queueKey = turns.remove(at: turn).key
                 device.inheritsTurn = true
             }
-            job.devices.append(device)
+            job.devices.append(consume device)
         }
         for turn in turns { sender.leaveQueue(turn.key) }
         job.machine.opened(devices: job.devices.count - first)

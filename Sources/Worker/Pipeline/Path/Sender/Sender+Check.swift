@@ -154,15 +154,14 @@ extension Sender {
     /// Nothing prevents it: on to the client, or inside it; rendered again if the number has changed.
     func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
         guard let ticket = check.ticket else { return makeReady(.recipient(job.deviceRef(index))) }
-        guard let due = job.devices[index].push, let token = due.token, let client = job.event.app.client(for: token)
-        else {
+        guard let due = job.devices[index].pushParts(), let client = job.event.app.client(for: due.token) else {
             return stop(job, index, ticket, .check(.stop(.noToken)))
         }
         if SendCheck.Subject(badge: due.badge) == check.subject, !client.apns.lacksContent(ticket) {
             client.apns.confirm(ticket)
             return leaveToClient(job, client)
         }
-        guard let push = push(for: job, index, due, token) else {
+        guard let push = push(for: job, index, due) else {
             return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
         }
         client.apns.renew(ticket, with: push)

@@ -226,11 +226,11 @@ final class Sender {
     /// not fit the processor's first cache.
     func make(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), device.device < job.devices.count,
-            job.devices[device.device].phase == .due, let due = job.devices[device.device].push, let token = due.token
+            job.devices[device.device].phase == .due, let due = job.devices[device.device].pushParts()
         else { return shard.late() }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
-        let client = job.event.app.client(for: token)
+        let client = job.event.app.client(for: due.token)
         // Only so many go to a client that is held up.
         if client?.heldUpNanos != nil { sendMade() }
         if let cause = causeToPark(job, index, client) { return drop(device, cause) }
@@ -239,7 +239,7 @@ final class Sender {
         }
         guard let client else { return drop(device, .check(.stop(.noToken))) }
         shard.enter(.render)
-        guard let push = push(for: job, index, due, token) else {
+        guard let push = push(for: job, index, due) else {
             return drop(device, .check(.stop(.payloadTooLarge)))
         }
         made.append(MadePush(device: device, client: client, push: push))
@@ -297,9 +297,9 @@ final class Sender {
 
     /// - Returns: nil if too large, or with invalid headers.
     ///
-    /// - Parameter due: of the device. Read once: each look into the array copies the device.
-    func push(for job: RecipientJob, _ index: Int, _ due: DevicePush, _ token: BoundToken) -> Push? {
-        let event = job.event
+    /// - Parameter due: of the device.
+    func push(for job: RecipientJob, _ index: Int, _ due: PushParts) -> Push? {
+        let (event, token) = (job.event, due.token)
         job.needContent(shard.reader)
         guard let content = event.content, let device = DeviceToken(token.record.hex),
             let headers = content.headers(
