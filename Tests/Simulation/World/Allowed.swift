@@ -25,6 +25,9 @@ extension FaultKind {
         }
     }
 
+    /// A worker may stop reading: it does not run, or its clock is wrong.
+    var mayStopReading: Bool { self == .pause || self == .clockJump }
+
     /// Redis loses counts, or events begin again in another topic.
     var mayMiscount: Bool {
         switch self {
