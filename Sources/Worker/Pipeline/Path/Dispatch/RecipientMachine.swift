@@ -6,9 +6,9 @@
 struct RecipientMachine: Equatable {
     enum Phase: Equatable {
         /// It is being read, decided and claimed.
-        case deciding
+        case deciding(Candidate)
         /// The same dedup key is in progress for an earlier delivery of the event; waits for its end.
-        case waitingForTwin
+        case waitingForTwin(Candidate)
         /// Decided: devices, records or deliveries are open.
         case open
         /// Redis is asked for acks.
@@ -24,8 +24,6 @@ struct RecipientMachine: Equatable {
         var hasFailed = false
     }
 
-    /// The present round of its decision; nil if none is in progress. Beside the phase, which is so compared without a reference.
-    private(set) var candidate: Candidate?
     private(set) var phase: Phase
     /// Devices that have not ended.
     private(set) var openDevices: Int32 = 0
@@ -34,10 +32,7 @@ struct RecipientMachine: Equatable {
     /// False if no mark may be written, because nothing was done or the rest is left to another owner.
     private(set) var isMarked = true
 
-    init(_ candidate: Candidate) {
-        self.candidate = candidate
-        phase = .deciding
-    }
+    init(_ candidate: Candidate) { phase = .deciding(candidate) }
 
     /// Decided, with these devices and nothing else open.
     init(openDevices: Int32) {
@@ -45,8 +40,15 @@ struct RecipientMachine: Equatable {
         self.openDevices = openDevices
     }
 
+    /// The present round of its decision; nil if none is in progress.
+    var candidate: Candidate? {
+        switch phase {
+        case .deciding(let candidate), .waitingForTwin(let candidate): candidate
+        case .open, .readingAcks, .marking, .ended: nil
+        }
+    }
+
     var isOpen: Bool { if case .open = phase { true } else { false } }
-    private var isDeciding: Bool { if case .deciding = phase { true } else { false } }
     var waitsForTwin: Bool { if case .waitingForTwin = phase { true } else { false } }
     var readsAcks: Bool { if case .readingAcks = phase { true } else { false } }
     var isMarking: Bool { if case .marking = phase { true } else { false } }
@@ -71,10 +73,8 @@ struct RecipientMachine: Equatable {
     mutating func decideAgain(_ fresh: @autoclosure () -> Candidate) -> Bool {
         switch phase {
         case .deciding: break
-        case .waitingForTwin: phase = .deciding
-        case .open, .readingAcks:
-            candidate = fresh()
-            phase = .deciding
+        case .waitingForTwin(let candidate): phase = .deciding(candidate)
+        case .open, .readingAcks: phase = .deciding(fresh())
         case .marking, .ended: return false
         }
         return true
@@ -82,28 +82,23 @@ struct RecipientMachine: Equatable {
 
     /// - Returns: false if it has ended or left the decision.
     mutating func waitForTwin() -> Bool {
-        guard isDeciding else { return false }
-        phase = .waitingForTwin
+        guard case .deciding(let candidate) = phase else { return false }
+        phase = .waitingForTwin(candidate)
         return true
     }
 
     /// The decision was made; the candidate goes. Returns false if it is no longer awaited.
     mutating func decided() -> Bool {
-        guard isDeciding else { return false }
-        open()
+        guard case .deciding = phase else { return false }
+        phase = .open
         return true
     }
 
     /// It is parked with its twin, without a decision of its own.
     mutating func followTwin() -> Bool {
         guard waitsForTwin else { return false }
-        open()
-        return true
-    }
-
-    private mutating func open() {
-        candidate = nil
         phase = .open
+        return true
     }
 
     /// - Returns: false if another step is in progress; ask again later.
@@ -145,7 +140,7 @@ struct RecipientMachine: Equatable {
         switch phase {
         case .deciding, .waitingForTwin, .readingAcks:
             isMarked = false
-            open()
+            phase = .open
         case .open, .marking, .ended: break
         }
     }
