@@ -16,6 +16,7 @@ public enum InstantText {
         return "\(dateAndTime(seconds: ms / 1000)).\(padded(ms % 1000, 3))Z"
     }
 
+    /// Decimal digits, with zeros in front up to the width.
     public static func padded(_ value: Int64, _ width: Int) -> String {
         let digits = String(value)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits

@@ -152,12 +152,8 @@ private func counts(
     let counted = wanted && isHeard && !isOpen
     trace.record(
         .badge,
-        input: !wanted
-            ? "push.badge is false, or a revoke that does not count"
-            : !isHeard
-                ? "vetoed or muted"
-                : isOpen
-                    ? "the conversation is open on a phone or tablet" : "push.badge is true, neither vetoed nor muted",
+        input: NotCounted(isWanted: wanted, isHeard: isHeard, isOpen: isOpen)?.rawValue
+            ?? "push.badge is true, neither vetoed nor muted",
         outcome: counted ? "counted unless read or revoked" : "not counted")
     return counted
 }

@@ -108,8 +108,28 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
 
     private func whyNotCounted(_ readReason: Reason?) -> String {
         if let readReason { return readReason == .revoked ? "revoked before" : "read before" }
-        if contains(.conversationOpen) { return "the conversation is open on a phone or tablet" }
-        return contains(.countable) ? "vetoed or muted" : "push.badge is false, or a revoke that does not count"
+        if contains(.conversationOpen) { return NotCounted.open.rawValue }
+        return (contains(.countable) ? NotCounted.unheard : .unwanted).rawValue
+    }
+}
+
+/// Why a message does not count for the badge (step 10).
+enum NotCounted: String {
+    case unwanted = "push.badge is false, or a revoke that does not count"
+    case unheard = "vetoed or muted"
+    case open = "the conversation is open on a phone or tablet"
+
+    /// - Returns: nil if it counts.
+    init?(isWanted: Bool, isHeard: Bool, isOpen: Bool) {
+        if !isWanted {
+            self = .unwanted
+        } else if !isHeard {
+            self = .unheard
+        } else if isOpen {
+            self = .open
+        } else {
+            return nil
+        }
     }
 }
 

@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 import JSON
 import Processes
 import Support
 import Testing
 
-// SPDX-License-Identifier: Apache-2.0
 @testable import Demo
 
 /// One's own events in the demo, and what it says can be tried there.

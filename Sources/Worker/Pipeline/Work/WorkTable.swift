@@ -45,7 +45,7 @@ final class WorkTable {
         return unpack(ref)
     }
 
-    /// A recipient whose decision is under way, which is never packed.
+    /// A recipient that is being decided. Such a recipient is never packed.
     @inline(__always)
     func deciding(_ ref: WorkRef) -> RecipientJob? { recipients.find(ref) }
 

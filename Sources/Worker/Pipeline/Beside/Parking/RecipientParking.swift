@@ -15,9 +15,6 @@ final class RecipientParking {
     /// The outcomes in the record, until the first decision.
     var counts: [UInt8] = []
 
-    /// Some device waits or has a final record: the recipient was not parked whole before its decision.
-    var namesDevices: Bool { !returned.isEmpty || !done.isEmpty }
-
     struct Wait {
         var device: Int
         var cause: ParkCause
@@ -44,6 +41,9 @@ extension RecipientJob {
         }
         trace = TraceBytes(resuming: record.trace)
     }
+
+    /// Devices of it wait in the topic, or have final records there: it was not parked whole before its decision.
+    var hasParkedDevices: Bool { parking.map { !$0.returned.isEmpty || !$0.done.isEmpty } ?? false }
 
     /// Whether it may be parked.
     var mayPark: Bool { flags.mayPark(event.raw) }

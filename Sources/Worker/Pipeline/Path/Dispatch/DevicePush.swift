@@ -32,7 +32,7 @@ struct DevicePush {
     }
 }
 
-/// What a push is made of, and what its record says.
+/// The parts of a push that its request and its record need.
 struct PushParts {
     let token: BoundToken
     let id: PushID

@@ -118,7 +118,7 @@ extension Dispatcher {
     /// The first round of a recipient that an earlier try began and neither finished nor parked. It may have been parked whole in
     /// between, before this decision.
     private func isFirstOfResumed(_ job: RecipientJob) -> Bool {
-        job.isResumed && job.devices.isEmpty && !(job.parking?.namesDevices ?? false)
+        job.isResumed && job.devices.isEmpty && !job.hasParkedDevices
     }
 
     /// The results of an earlier try or round for the devices of the recipient.

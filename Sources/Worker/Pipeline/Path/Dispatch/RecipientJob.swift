@@ -250,7 +250,7 @@ final class RecipientJob {
     /// - Parameter reason: why nothing more goes to the recipient. The only connection of a user without tokens that did not
     ///   acknowledge is no such device: the record `no_token` is the recipient's.
     func hasDeviceVerdicts(_ reason: Reason) -> Bool {
-        if parking?.namesDevices ?? false { return true }
+        if hasParkedDevices { return true }
         // An earlier try may have pushed to a device without a route here.
         if flags.contains(.accepted) { return true }
         guard reason == .noToken, let first = devices.first?.route.device else {
@@ -262,7 +262,7 @@ final class RecipientJob {
     /// In the first round of a recipient without any device's record: how it will be recorded by the present decision; nil if
     /// its devices will be.
     var withoutDevice: WithoutDevice? {
-        guard devices.isEmpty, silentConnections.isEmpty, !(parking?.namesDevices ?? false),
+        guard devices.isEmpty, silentConnections.isEmpty, !hasParkedDevices,
             let reason = candidate?.decision?.finalReason
         else { return nil }
         return WithoutDevice(reason: reason, tokens: event.tokenType)
