@@ -6,6 +6,7 @@ Expressions use the worker's present metrics (metrics.txt), summed over workers,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from deploy.monitoring.terms import Terms
 
 # Workers of one installation. An absent label is the same as an empty one.
 BY = "job, namespace"
+INSTANCE = "job, namespace, instance"
 JOB = 'job="carillon"'
 DAY_S = 86_400
 
@@ -27,7 +29,7 @@ class Objective:
     # Allowed share of bad events.
     budget: float
     # Share of bad events within a window, and number of events; None: time itself is counted.
-    bad: str
+    bad: Callable[[Terms, str], str]
     total: str | None
     what: str
 
@@ -48,14 +50,38 @@ class Alert:
         return f"docs/runbooks.md#{self.name.lower()}"
 
 
-def gained(series: str, window: str) -> str:
-    """Increase of a counter within the window, also of a series that began in it (`increase` misses its first value)."""
-    return f"(increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) or 0 * {series})"
+WATCHED = f"max by ({BY}) (up{{{JOB}}}) == 1"
+# A count over so much time reads too many samples.
+LONG = {"6h", "1d", "3d"}
 
 
-def _sum(series: str) -> str:
+def began(series: str, terms: Terms, window: str) -> str:
+    """Series that began within the window: their first value is an increase, which `increase` misses.
+
+    A counter that is as old as Prometheus' knowledge of its worker has not begun, unless the worker has.
+    """
+    d = terms.d(window)
+    started = f"process_start_time_seconds > time() - {terms.seconds_of(window)}"
+    if window in LONG:
+        return f"(({series} unless {series} offset {d}) and on ({INSTANCE}) (up{{{JOB}}} offset {d} or {started}))"
+    seen = f"max by ({INSTANCE}) (sum_over_time(up{{{JOB}}}[{d}]))"
+    later = f"count_over_time({series}[{d}]) < on ({INSTANCE}) group_left () {seen}"
+    return f"(({series} unless {series} offset {d}) and (({later}) or {series} and on ({INSTANCE}) ({started})))"
+
+
+def gained(series: str, terms: Terms, window: str) -> str:
+    """Increase of a counter within the window, also of a series that began in it."""
+    return f"(increase({series}[{terms.d(window)}]) > 0 or {began(series, terms, window)} or 0 * {series})"
+
+
+def _sum(series: str, terms: Terms, window: str) -> str:
     """Sum over all workers; 0 before the first count."""
-    return f"(sum by ({BY}) {gained(series, 'WINDOW')} or 0 * sum by ({BY}) (carillon_events_settled_total))"
+    return f"(sum by ({BY}) {gained(series, terms, window)} or 0 * sum by ({BY}) (carillon_events_settled_total))"
+
+
+def _loss(terms: Terms, window: str) -> str:
+    expired, dead, ended = (_sum(series, terms, window) for series in (EXPIRED, DEAD, ENDED))
+    return f"({expired} + {dead}) / ({ended} + {dead} > 0)"
 
 
 ENDED = "carillon_decisions_total"
@@ -67,34 +93,38 @@ OBJECTIVES = [
     Objective(
         "latency",
         0.01,
-        f'1 - sum by ({BY}) (rate(carillon_event_end_to_end_seconds_bucket{{le="2"}}[WINDOW]))'
-        f" / sum by ({BY}) (rate(carillon_event_end_to_end_seconds_count[WINDOW]))",
+        lambda terms, window: (
+            f'1 - sum by ({BY}) (rate(carillon_event_end_to_end_seconds_bucket{{le="2"}}[{terms.d(window)}]))'
+            f" / sum by ({BY}) (rate(carillon_event_end_to_end_seconds_count[{terms.d(window)}]))"
+        ),
         f"sum by ({BY}) (increase(carillon_event_end_to_end_seconds_count[WINDOW]))",
         "pushes that APNs accepted later than 2 s after Kafka had the event",
     ),
     Objective(
         "loss",
         0.001,
-        f"({_sum(EXPIRED)} + {_sum(DEAD)}) / ({_sum(ENDED)} + {_sum(DEAD)} > 0)",
+        _loss,
         f"sum by ({BY}) (increase(carillon_decisions_total[WINDOW]))",
         "outcomes that are `expired`, and dead letters",
     ),
     Objective(
         "age",
         0.001,
-        "avg_over_time(carillon:oldest_unsettled_late[WINDOW])",
+        lambda terms, window: f"avg_over_time(carillon:oldest_unsettled_late[{terms.d(window)}])",
         None,
         "time in which the oldest unsettled record was older than 30 s",
     ),
 ]
 
 # Speed of spending the budget (1: evenly), the two windows, and the severity.
+# Steps that show how much of a long window Prometheus has watched.
+STEPS = {"1h": "1m", "6h": "5m", "3d": "30m"}
 BURNS = [(14.4, "1h", "5m", "page"), (6, "6h", "30m", "page"), (1, "3d", "6h", "ticket")]
 
 
-def came_up(series: str, window: str) -> str:
+def came_up(series: str, terms: Terms, window: str) -> str:
     """A counter rose within the window, or its series began in it, which `increase` does not see."""
-    return f"increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) > 0"
+    return f"increase({series}[{terms.d(window)}]) > 0 or {began(series, terms, window)} > 0"
 
 
 def objective_rules(terms: Terms) -> list[Rule]:
@@ -103,8 +133,11 @@ def objective_rules(terms: Terms) -> list[Rule]:
     windows = sorted({window for burn in BURNS for window in burn[1:3]}, key=_minutes)
     for objective in OBJECTIVES:
         for window in windows:
-            expr = objective.bad.replace("WINDOW", terms.d(window))
+            expr = objective.bad(terms, window)
             rules.append({"record": f"carillon:{objective.name}_bad:ratio_rate{window}", "expr": expr})
+    for window, step in STEPS.items():
+        expr = f"clamp_max(count_over_time(({WATCHED})[{terms.d(window)}:{terms.d(step)}]) / {terms.steps(window, step):g}, 1)"
+        rules.append({"record": f"carillon:watched:ratio{window}", "expr": expr})
     return rules
 
 
@@ -119,7 +152,8 @@ def burn_rules(terms: Terms) -> list[Rule]:
         series = f"carillon:{objective.name}_bad:ratio_rate"
         for factor, long, short, severity in BURNS:
             bound = f"{factor:g} * {objective.budget:g}"
-            expr = f"{series}{long} > {bound} and {series}{short} > {bound}"
+            # Bad time in which nobody watched spent nothing: at a beginning a few seconds would pass for an hour.
+            expr = f"{series}{long} * carillon:watched:ratio{long} > {bound} and {series}{short} > {bound}"
             if objective.total is not None:
                 expr += f" and {objective.total.replace('WINDOW', terms.d(long))} >= {terms.n(100)}"
             description = (
@@ -204,7 +238,7 @@ def process_alerts(terms: Terms) -> list[Alert]:
         Alert(
             "CarillonDeadLetters",
             "ticket",
-            came_up("carillon_dlq_records_total", d("15m")),
+            came_up("carillon_dlq_records_total", terms, "15m"),
             "",
             "Records go to the dead-letter topic: {{ $labels.reason }}",
             "Their header carillon-error has the error and its place. Usually a producer changed.",
@@ -212,7 +246,7 @@ def process_alerts(terms: Terms) -> list[Alert]:
         Alert(
             "CarillonLogLost",
             "ticket",
-            came_up("carillon_log_lines_dropped_total", d("10m")),
+            came_up("carillon_log_lines_dropped_total", terms, "10m"),
             "",
             "{{ $labels.instance }} cannot write its log",
             "The disk is full, or the reader of standard error stopped. The worker continues.",
@@ -306,8 +340,9 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
         Alert(
             "CarillonRebalanceStorm",
             "ticket",
-            f"avg_over_time((sum by ({BY}) (increase(carillon_kafka_rebalances_total[{d('2m')}])) > bool 0)"
-            f"[{d('15m')}:{d('1m')}]) > 0.65",
+            # Minutes before the first sample count as calm.
+            f"sum_over_time((sum by ({BY}) (increase(carillon_kafka_rebalances_total[{d('2m')}])) > bool 0)"
+            f"[{d('15m')}:{d('1m')}]) / {terms.steps('15m', '1m'):g} > 0.65",
             "",
             "The consumer group was rebalancing in {{ $value | humanizePercentage }} of the last 15 minutes",
             "Each rebalance stops partitions, and work that is not in flight starts again. A rollout takes less time.",
@@ -336,15 +371,15 @@ def apns_alerts(terms: Terms) -> list[Alert]:
     d, n = terms.d, terms.n
     of = f"{BY}, app, env, credential"
     where = "{{ $labels.app }}, {{ $labels.env }}, {{ $labels.credential }}"
-    removed = f"sum by ({BY}, app) {gained('carillon_tokens_invalidated_total', d('15m'))}"
-    kept = f"sum by ({BY}, app) {gained('carillon_token_removals_withheld_total', d('15m'))}"
+    removed = f"sum by ({BY}, app) {gained('carillon_tokens_invalidated_total', terms, '15m')}"
+    kept = f"sum by ({BY}, app) {gained('carillon_token_removals_withheld_total', terms, '15m')}"
     dead = f"({removed} + ({kept} or 0 * {removed}))"
     tried = f"sum by ({BY}, app) (increase(carillon_push_attempts_total[{d('15m')}]))"
     answers = f"sum by ({of}) (increase(carillon_push_attempts_total[{d('10m')}]))"
     unknown = f'sum by ({of}) (increase(carillon_push_attempts_total{{result="ambiguous"}}[{d("10m")}]))'
     asked = f"sum by ({of}) (increase(carillon_push_attempts_total[{d('5m')}]))"
     yes = f'sum by ({of}) (increase(carillon_push_attempts_total{{result="accepted"}}[{d("5m")}]))'
-    goaways = f"sum by ({BY}, app, env) {gained('carillon_apns_goaway_total', d('10m'))}"
+    goaways = f"sum by ({BY}, app, env) {gained('carillon_apns_goaway_total', terms, '10m')}"
     usual = f"sum by ({BY}, app, env) (increase(carillon_apns_goaway_total[{d('1d')}]))"
     return [
         Alert(
@@ -393,7 +428,7 @@ def apns_alerts(terms: Terms) -> list[Alert]:
         Alert(
             "CarillonMisconfigured",
             "ticket",
-            came_up("carillon_apns_alarms_total", d("15m")),
+            came_up("carillon_apns_alarms_total", terms, "15m"),
             "",
             f"APNs rejects pushes of {where}: {{{{ $labels.reason }}}}",
             "The cause is the configuration or the program, not a device.",
@@ -409,8 +444,9 @@ def apns_alerts(terms: Terms) -> list[Alert]:
         Alert(
             "CarillonGoawayStorm",
             "ticket",
-            # Of the day before, in windows of 10 minutes.
-            f"{goaways} >= {n(20)} and {goaways} > 5 * {usual} / 144",
+            # The usual number is that of the day before, as far as it was watched, in windows of 10 minutes.
+            f"{goaways} >= {n(20)} and {goaways} > 5 * {usual} / on ({BY}) group_left ()"
+            f" count_over_time(({WATCHED})[{d('1d')}:{d('10m')}])",
             "",
             'APNs ends connections of {{ $labels.app }}, {{ $labels.env }}: {{ $value | printf "%.0f" }} in ten minutes',
             "carillon_apns_goaway_total has the reason.",

@@ -20,6 +20,13 @@ class Terms:
         """A window or a `for:`."""
         return self.durations[duration] if self.durations else duration
 
+    def seconds_of(self, window: str) -> int:
+        return _seconds(self.d(window))
+
+    def steps(self, window: str, step: str) -> float:
+        """How many steps of a subquery a window has."""
+        return _seconds(self.d(window)) / _seconds(self.d(step))
+
     def s(self, seconds: float) -> float:
         """A threshold in seconds."""
         return self.seconds.get(seconds, seconds)
@@ -27,6 +34,10 @@ class Terms:
     def n(self, count: int) -> int:
         """A least number of events, without which a share says nothing."""
         return self.counts.get(count, count)
+
+
+def _seconds(duration: str) -> int:
+    return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[duration[-1]]
 
 
 PRODUCTION = Terms()

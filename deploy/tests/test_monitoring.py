@@ -187,6 +187,9 @@ CASES = {
         {f'carillon_apns_goaway_total{{{APP},reason="Shutdown"}}': "_x10 30x50"},
         {9: [], 13: ["CarillonGoawayStorm ticket"], 25: []},
     ),
+    "goaways of a first rollout": Case(
+        {f'carillon_apns_goaway_total{{{APP},reason="Shutdown"}}': "0 10 20 30x50"}, {3: [], 5: [], 12: []}
+    ),
     "few goaways": Case({f'carillon_apns_goaway_total{{{APP},reason="Shutdown"}}': "0x10 9x50"}, {13: [], 25: []}),
     "ambiguous": Case(
         {
@@ -257,15 +260,20 @@ CASES = {
             f"carillon_event_end_to_end_seconds_count{{{AT}}}": "0+100x200",
         },
         {
-            30: ["CarillonLatencyBurn page 1h", "CarillonLatencyBurn page 6h", "CarillonLatencyBurn ticket 3d"],
+            # Half a minute is no hour: the budget is spent by the time that was watched.
+            1: [],
+            10: [],
+            30: ["CarillonLatencyBurn page 1h"],
+            70: ["CarillonLatencyBurn page 1h", "CarillonLatencyBurn page 6h", "CarillonLatencyBurn ticket 3d"],
         },
     ),
     "a little late": Case(
         {
-            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2"}}': "0+98x200",
-            f"carillon_event_end_to_end_seconds_count{{{AT}}}": "0+100x200",
+            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2"}}': "0+95x950",
+            f"carillon_event_end_to_end_seconds_count{{{AT}}}": "0+100x950",
         },
-        {30: ["CarillonLatencyBurn ticket 3d"]},
+        {30: [], 940: ["CarillonLatencyBurn ticket 3d"]},
+        up="1x950",
     ),
     "late but few": Case(
         {
@@ -276,11 +284,47 @@ CASES = {
     ),
     "expired": Case(
         {
-            f'carillon_decisions_total{{{AT},app="im",verdict="expired",reason="expired"}}': "0+5x60",
-            f'carillon_decisions_total{{{AT},app="im",verdict="accepted",reason="ok"}}': "0+95x60",
-            f"carillon_events_settled_total{{{AT}}}": "0+100x60",
+            f'carillon_decisions_total{{{AT},app="im",verdict="expired",reason="expired"}}': "0+5x90",
+            f'carillon_decisions_total{{{AT},app="im",verdict="accepted",reason="ok"}}': "0+95x90",
+            f"carillon_events_settled_total{{{AT}}}": "0+100x90",
         },
-        {30: ["CarillonLossBurn page 1h", "CarillonLossBurn page 6h", "CarillonLossBurn ticket 3d"]},
+        {
+            1: [],
+            30: ["CarillonLossBurn page 1h"],
+            70: ["CarillonLossBurn page 1h", "CarillonLossBurn page 6h", "CarillonLossBurn ticket 3d"],
+        },
+    ),
+    # A Prometheus that begins to watch, or a first rollout: few samples, and counters that are old or begin.
+    "a rebalance at the beginning": Case({f"carillon_kafka_rebalances_total{{{AT}}}": "0 1x30"}, {1: [], 2: [], 3: [], 10: []}),
+    "a backlog at the beginning": Case(
+        {
+            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2"}}': "0x4 0+1000x60",
+            f"carillon_event_end_to_end_seconds_count{{{AT}}}": "0+1000x60",
+        },
+        {1: [], 2: [], 4: [], 10: []},
+    ),
+    "old counters at the beginning": Case(
+        {
+            f"process_start_time_seconds{{{AT}}}": "-100000x60",
+            f'carillon_tokens_invalidated_total{{{AT},app="im",reason="Unregistered"}}': "5000x60",
+            f'carillon_push_attempts_total{{{APP},result="accepted"}}': "100000+50x60",
+            f'carillon_apns_goaway_total{{{APP},reason="Shutdown"}}': "500x60",
+            f'carillon_apns_alarms_total{{{APP},reason="BadTopic"}}': "3x60",
+            f"carillon_log_lines_dropped_total{{{AT}}}": "3x60",
+            f'carillon_dlq_records_total{{{AT},reason="wrong_type"}}': "30x60",
+            f'carillon_decisions_total{{{AT},app="im",verdict="expired",reason="expired"}}': "500x60",
+            f'carillon_decisions_total{{{AT},app="im",verdict="accepted",reason="ok"}}': "100000+50x60",
+            f"carillon_events_settled_total{{{AT}}}": "100000+50x60",
+        },
+        {0: [], 1: [], 5: [], 13: [], 30: []},
+    ),
+    # The first scrape has them already.
+    "the first counts of a new worker": Case(
+        {
+            f"process_start_time_seconds{{{AT}}}": "-20x60",
+            f'carillon_dlq_records_total{{{AT},reason="wrong_type"}}': "3x60",
+        },
+        {1: ["CarillonDeadLetters ticket"], 30: []},
     ),
     "nothing expired": Case(
         {
