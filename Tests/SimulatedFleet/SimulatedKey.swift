@@ -13,6 +13,8 @@ package struct SimulatedKey {
     package let path: String
     /// A certificate authority: the links have no TLS, and the system's own list takes long to read.
     package let authorityPath: String
+    /// The texts of a world's apps.
+    package let templatesPath: String
 
     /// A key for these tests only.
     private static let pem = """
@@ -44,8 +46,10 @@ package struct SimulatedKey {
         key = try PrivateKey(pem: Array(Self.pem.utf8))
         path = folder + "/AuthKey_\(Self.keyID).p8"
         authorityPath = folder + "/authority.pem"
+        templatesPath = folder + "/templates.yaml"
         try Self.write(Self.pem, to: path)
         try Self.write(Self.authority, to: authorityPath)
+        try Self.write(SimulatedTexts.yaml, to: templatesPath)
     }
 
     private static func write(_ text: String, to path: String) throws {

@@ -16,6 +16,7 @@ public struct Simulation {
         public let turns: Int
         /// The time that passed in the world.
         public let seconds: Double
+        public let coverage: Coverage
     }
 
     /// All worlds of a process share it.
@@ -30,9 +31,18 @@ public struct Simulation {
         let report = Report(
             plan: plan, violations: violations, hash: world.story.hash ^ world.system.fingerprint,
             lines: world.story.lines ?? [], events: world.traffic.sent.count + world.traffic.states.count,
-            turns: world.system.turns, seconds: Double(world.system.nowNanos) / 1e9)
+            turns: world.system.turns, seconds: Double(world.system.nowNanos) / 1e9,
+            coverage: world.evidence.map { Coverage(plan, $0) } ?? Coverage())
         world.end()
         return report
+    }
+
+    /// What a run shows to its judge.
+    func evidence(_ plan: Plan) throws -> World.Evidence? {
+        let world = try World(plan, key, keepsLog: false, message: nil)
+        _ = try world.run()
+        defer { world.end() }
+        return world.evidence
     }
 
     /// Looks for a smaller plan that breaks a rule too: one part less at a time, as long as one does.

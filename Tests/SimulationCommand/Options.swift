@@ -14,6 +14,8 @@ struct Options {
     /// Ends at the first seed that fails.
     var stops = false
     var skipped: Set<UInt64> = []
+    /// How often each combination occurred.
+    var printsCoverage = false
     var wantsHelp = false
 
     /// Nil: an option is unknown, or its value is.
@@ -25,6 +27,7 @@ struct Options {
             case "--shrink": shrinks = true
             case "--json": isJSON = true
             case "--stop": stops = true
+            case "--coverage": printsCoverage = true
             case "--help", "-h": wantsHelp = true
             case "--seeds", "--first", "--seed", "--msg", "--faults", "--skip":
                 guard let value = rest.popFirst(), take(word, value) else { return nil }
@@ -72,6 +75,7 @@ struct Options {
           --msg ID       prints the story of one message, such as m12
           --shrink       looks for a smaller world that breaks a rule too
           --stop         ends at the first seed that fails
+          --coverage     how often each combination, reason and option occurred, and which never did
           --skip A,B     leaves these seeds out
           --json         the result as JSON: a line per failed seed, and a line for all
 

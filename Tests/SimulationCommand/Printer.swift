@@ -24,6 +24,15 @@ struct Printer {
                 + (smaller.map { ",\"smaller\":\(Self.quoted($0.plan.text))" } ?? "") + "}")
     }
 
+    /// How often each combination occurred, and those that never did.
+    func coverage(_ coverage: Coverage) {
+        for (subject, names) in coverage.counts.sorted(by: { $0.key < $1.key }) {
+            let counts = names.sorted { $0.value > $1.value }.map { "\($0.key) \($0.value)" }
+            print("\(subject): \(counts.joined(separator: ", "))")
+        }
+        for (subject, names) in coverage.missing { print("NEVER, \(subject): \(names.joined(separator: ", "))") }
+    }
+
     func summary(_ total: Total) {
         let failed = total.failed.map(String.init)
         guard isJSON else {
@@ -57,6 +66,7 @@ struct Total {
     var failed: [UInt64] = []
     var records = 0
     var turns = 0
+    var coverage = Coverage()
     var worldSeconds = 0.0
     /// Real time.
     var seconds = 0.001
@@ -69,6 +79,7 @@ struct Total {
         records += report.events
         turns += report.turns
         worldSeconds += report.seconds
+        coverage.add(report.coverage)
         if !report.violations.isEmpty { failed.append(report.plan.seed) }
     }
 }

@@ -34,6 +34,7 @@ func run(_ options: Options) throws -> Total {
     defer {
         unlink(folder + "/AuthKey_ABC123DEFG.p8")
         unlink(folder + "/authority.pem")
+        unlink(folder + "/templates.yaml")
         rmdir(folder)
     }
     let printer = Printer(isJSON: options.isJSON)
@@ -55,6 +56,7 @@ func run(_ options: Options) throws -> Total {
         fflush(nil)
         if options.stops { break }
     }
+    if options.printsCoverage { printer.coverage(total.coverage) }
     printer.summary(total)
     return total
 }

@@ -13,6 +13,7 @@ struct HistoryOfOneDay {
 
     init() {
         sources.apps = [AppSettings(id: "im")]
+        sources.originMs = Self.originMs
         state("s1", .bind(device: "d1", token: "t1", type: .alert), at: 1)
         send("e1", "m1", seq: 1, at: 10)
         push("m1", pid: "p1", at: 11)
@@ -27,7 +28,6 @@ struct HistoryOfOneDay {
 
     var violations: [Violation] {
         var judge = Judge(sources, observed: observed, allowance: allowance)
-        judge.clock = Steps.Clock(originMs: Self.originMs, slackMs: 50)
         return judge.run()
     }
 
@@ -37,7 +37,8 @@ struct HistoryOfOneDay {
     mutating func state(_ id: String, _ kind: StateSent.Kind, of uid: String = "u1", at seconds: Double) {
         sources.states.append(
             StateSent(
-                kind: kind, app: "im", eventID: id, uid: uid, atNanos: Self.nanos(seconds), sentMs: Self.ms(seconds)))
+                kind: kind, app: "im", eventID: id, uid: uid, atNanos: Self.nanos(seconds), sentMs: Self.ms(seconds),
+                words: .init(version: Int64(sources.states.count + 1))))
         observed.results[id] = Observed.StateResult(atNanos: Self.nanos(seconds + 0.5), outcome: "applied")
     }
 
@@ -67,7 +68,32 @@ struct HistoryOfOneDay {
             atNanos: Self.nanos(seconds), token: token, pid: pid, status: status, isAnswered: true, app: "im",
             messageID: message, badge: badge, body: message.map { "N: text of \($0)" }, isMutable: true)
         change(&push)
+        if message != nil, push.payload == nil { fill(&push) }
         observed.pushes.append(push)
+    }
+
+    /// What a push of profile `nim` has beside its text.
+    private func fill(_ push: inout Observed.Push) {
+        guard let event = sources.sent.first(where: { $0.messageID == push.messageID }) else { return }
+        var aps: [String: JudgeJSON] = [
+            "alert": .object(["body": .text(push.body ?? "")]), "sound": .text("default"),
+            "thread-id": .text(event.conversation), "mutable-content": .number(1),
+        ]
+        aps["badge"] = push.badge.map { .number($0) }
+        push.payload = .object([
+            "aps": .object(aps), "pid": .text(push.pid), "mid": .text(event.messageID), "sessionid": .text("u2"),
+            "sessiontype": .text("p2p"),
+        ])
+        push.topic = "com.example.im"
+        push.priority = 10
+        push.expiration = push.expiration ?? event.sentMs / 1000 + 86_400
+        push.collapseID = event.messageID
+    }
+
+    /// Changes what a push says.
+    mutating func say(_ text: String, in index: Int) {
+        observed.pushes[index].body = text
+        fill(&observed.pushes[index])
     }
 
     mutating func outcome(
@@ -77,7 +103,7 @@ struct HistoryOfOneDay {
         observed.outcomes.append(
             Observed.Outcome(
                 atNanos: Self.nanos(seconds), eventID: id, uid: uid, device: device, verdict: verdict, reason: reason,
-                pid: pid, badge: badge))
+                pid: pid, badge: badge, app: "im"))
     }
 
     /// Takes the outcomes and pushes of an event away.

@@ -35,9 +35,9 @@ extension JudgeTests {
             $0.change("e2") { $0.push.expireMs = HistoryOfOneDay.ms(60) }
             $0.observed.pushes[1].expiration = HistoryOfOneDay.ms(70) / 1000
         },
-        Row("with hidden details", "the push") { $0.state("s2", .showsDetail(false), at: 5) },
-        Row("with another text", "the push") { $0.observed.pushes[1].body = "N: text of m1" },
-        Row("without the forced text", "the push") {
+        Row("with hidden details", "the payload") { $0.state("s2", .showsDetail(false), at: 5) },
+        Row("with another text", "the payload") { $0.say("N: text of m1", in: 1) },
+        Row("without the forced text", "the payload") {
             $0.change("e2") { $0.push.force = .init(uids: nil, content: "now", liftsMute: true) }
         },
         Row("a silent message as an alert", "the push") { $0.change("e2") { $0.push.isSilent = true } },
@@ -50,6 +50,66 @@ extension JudgeTests {
         Row("of no event", "a push belongs to an event") { $0.push(nil, pid: "p5", at: 40) { $0.body = "?" } },
         Row("a badge that the client counts", "the badge's owner") { $0.sources.apps[0].badge = .none },
         Row("a badge over the cap", "the badge") { $0.sources.apps[0].badgeCap = 2 },
+        Row("another number", "the number") { $0.observed.pushes[1].badge = 3 },
+        Row("no number", "the number") { $0.observed.pushes[1].badge = nil },
+        Row("another priority", "the payload") { $0.observed.pushes[1].priority = 5 },
+        Row("another topic", "the payload") { $0.observed.pushes[1].topic = "com.example.im.voip" },
+        Row("a collapse id of another message", "collapse ids") { $0.observed.pushes[1].collapseID = "m1" },
+        Row("more answers than attempts", "attempts") { $0.observed.outcomes[0].attempts = 0 },
+        Row("after its ack", "acks") {
+            $0.move("d1", "fg", at: 15)
+            $0.deliver("e2", at: 20.1)
+            $0.observed.deliveries[0].ackByMs = HistoryOfOneDay.ms(28)
+            $0.state("s2", .ack(device: "d1", messageID: "m2"), at: 21)
+            $0.push("m2", pid: "p2", badge: 2, at: 28)
+        },
+        Row("before its ack is missing", "acks") {
+            $0.move("d1", "fg", at: 15)
+            $0.deliver("e2", at: 20.1)
+            $0.observed.deliveries[0].ackByMs = HistoryOfOneDay.ms(28)
+        },
+        Row("while a desktop is live", "desktops") {
+            $0.move("pc", "fg", isDesktop: true, at: 15)
+            $0.state("s2", .desktopPolicy(pushes: false, holdSeconds: 0), at: 16)
+        },
+        Row("before its hold is over", "desktops") {
+            $0.move("pc", "fg", isDesktop: true, at: 15)
+            $0.state("s2", .desktopPolicy(pushes: false, holdSeconds: 3), at: 16)
+        },
+    ]
+
+    static let sideRows = [
+        Row("an SMS that nobody wanted", "SMS") {
+            $0.observed.sms.append(
+                .init(atNanos: HistoryOfOneDay.nanos(23), app: "im", eventID: "e2", uid: "u1", reason: "all_failed"))
+        },
+        Row("feedback without a cause", "feedback") {
+            $0.observed.feedback.append(
+                .init(
+                    atNanos: HistoryOfOneDay.nanos(23), app: "im", uid: "u1", device: "d1", token: "t1",
+                    cause: "Unregistered", boundMs: HistoryOfOneDay.ms(1)))
+        },
+        Row("a dead token that stays", "feedback") {
+            $0.sources.answers = [AnswerPeriod(fromNanos: 0, toNanos: .max, status: 410, token: "t1")]
+            $0.push("m2", pid: "p2", badge: 2, status: 410, at: 22)
+        },
+        Row("a request before its Retry-After is over", "waits") {
+            $0.sources.answers = [AnswerPeriod(fromNanos: 0, toNanos: .max, status: 429, retryAfterSeconds: 20)]
+            $0.push("m2", pid: "p2", badge: 2, status: 429, at: 22)
+            $0.push("m2", pid: "p2", badge: 2, at: 23)
+        },
+        Row("a setting that is ignored", "results") {
+            $0.state("s2", .showsDetail(true), at: 15)
+            $0.observed.results["s2"]?.outcome = "ignored"
+        },
+        Row("an ack that is ignored", "results") {
+            $0.state("s2", .ack(device: "d1", messageID: "m1"), at: 15)
+            $0.observed.results["s2"]?.outcome = "ignored"
+        },
+        Row("a bind that is not taken", "results") {
+            $0.state("s2", .bind(device: "d2", token: "t2", type: .voip), at: 15)
+            $0.observed.results["s2"]?.outcome = "stale"
+        },
     ]
 
     static let deliveryRows = [
@@ -101,13 +161,13 @@ extension JudgeTests {
     ]
 
     static let badgeRows = [
-        Row("statistics of all outcomes", nil) { $0.observed.counted = [" accepted": 3] },
+        Row("statistics of all outcomes", nil) { $0.observed.counted = ["im accepted": 3] },
         Row("an outcome that counts twice", "the statistics equal the results") {
-            $0.observed.counted = [" accepted": 4]
+            $0.observed.counted = ["im accepted": 4]
         },
-        Row("a counted outcome less", "the statistics equal the results") { $0.observed.counted = [" accepted": 2] },
+        Row("a counted outcome less", "the statistics equal the results") { $0.observed.counted = ["im accepted": 2] },
         Row("an outcome less of an event that Kafka dropped", nil) {
-            $0.observed.counted = [" accepted": 2]
+            $0.observed.counted = ["im accepted": 2]
             $0.allowance.lostEvents = ["e1"]
         },
         Row("an expiry for all that does not count", "the statistics equal the results") {
@@ -118,27 +178,27 @@ extension JudgeTests {
             }
             $0.observed.pushes[0].expiration = HistoryOfOneDay.ms(30) / 1000
             $0.outcome("e1", "expired", "expired", uid: "", at: 40)
-            $0.observed.counted = [" accepted": 3]
+            $0.observed.counted = ["im accepted": 3]
         },
         Row("of two tries with different ends either counts", nil) {
             $0.allowance.mayRepeat = true
             $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 28)
             $0.outcome("e1", "suppressed", "already_read", device: "d1", at: 30)
             $0.setProbe(badge: 2)
-            $0.observed.counted = [" accepted": 3]
+            $0.observed.counted = ["im accepted": 3]
         },
         Row("a device that the next try does not record", nil) {
             $0.allowance.mayRepeat = true
             $0.outcome("e1", "suppressed", "no_token", device: "d2", at: 30)
-            $0.observed.counted = [" accepted": 2, " suppressed": 1]
+            $0.observed.counted = ["im accepted": 2, "im suppressed": 1]
         },
         Row("an outcome counts with each of two parked records", nil) {
             $0.parkTwice("e2")
-            $0.observed.counted = [" accepted": 4]
+            $0.observed.counted = ["im accepted": 4]
         },
         Row("and with no third", "the statistics equal the results") {
             $0.parkTwice("e2")
-            $0.observed.counted = [" accepted": 5]
+            $0.observed.counted = ["im accepted": 5]
         },
         Row("a message more", "the badge") { $0.setProbe(badge: 4) },
         Row("a message less", "the badge") { $0.setProbe(badge: 2) },

@@ -19,7 +19,9 @@ struct JudgeTests {
         }
     }
 
-    @Test(arguments: goodRows + outcomeRows + reasonRows + pushRows + deliveryRows + reportRows + staleRows + badgeRows)
+    @Test(
+        arguments: goodRows + outcomeRows + reasonRows + pushRows + deliveryRows + sideRows + reportRows + staleRows
+            + badgeRows)
     func theRuleIsFound(_ row: Row) {
         var history = HistoryOfOneDay()
         row.change(&history)
@@ -47,6 +49,14 @@ struct JudgeTests {
             $0.allowance.mayRepeat = true
             $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 20.05)
             $0.outcome("e2", "suppressed", "conv_muted", at: 20.1)
+        },
+        Row("a denied repeat of a message that does not count, which left no trace", nil) {
+            $0.allowance.mayRepeat = true
+            $0.change("e2") { $0.push.isCounted = false }
+            $0.state("s2", .read(conversation: "u1_u2", upTo: 2), at: 23)
+            $0.outcome("e2", "suppressed", "already_read", at: 30)
+            $0.observed.pushes[1].badge = 1
+            $0.setProbe(badge: 1)
         },
         Row("an ack between a record without a device and its repeat", nil) {
             $0.allowance.mayRepeat = true
@@ -78,6 +88,7 @@ struct JudgeTests {
         },
         Row("a report is the new base", nil) {
             $0.state("s2", .report(value: 7, clientMs: HistoryOfOneDay.ms(15)), at: 15.1)
+            $0.observed.pushes[1].badge = 8
             $0.setProbe(badge: 9)
         },
         Row("a read after the report lowers it", nil) {
@@ -180,6 +191,9 @@ extension HistoryOfOneDay {
     mutating func setProbe(badge: Int64) {
         for index in observed.outcomes.indices where observed.outcomes[index].eventID == "e9" {
             observed.outcomes[index].badge = badge
+        }
+        for index in observed.pushes.indices where observed.pushes[index].messageID == "m9" {
+            observed.pushes[index].badge = badge
         }
     }
 }

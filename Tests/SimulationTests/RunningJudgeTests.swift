@@ -13,7 +13,8 @@ struct RunningJudgeTests {
     }
 
     private static func observed(
-        outcomes: [(event: String, uid: String, verdict: String)] = [], handedOn: [(event: String, key: String)] = []
+        outcomes: [(event: String, uid: String, verdict: String)] = [],
+        handedOn: [(event: String, uids: [String]?)] = []
     ) -> Observed {
         var observed = Observed()
         for (event, uid, verdict) in outcomes {
@@ -22,7 +23,7 @@ struct RunningJudgeTests {
                     atNanos: 1, eventID: event, uid: uid, device: "", verdict: verdict, reason: "", pid: "", badge: nil)
             )
         }
-        observed.handedOn = handedOn.map { Observed.HandOn(atNanos: 1, eventID: $0.event, key: $0.key) }
+        observed.handedOn = handedOn.map { Observed.HandOn(atNanos: 1, eventID: $0.event, key: "", uids: $0.uids) }
         return observed
     }
 
@@ -51,12 +52,12 @@ struct RunningJudgeTests {
         #expect(Self.violations([Self.event(0)], observed, offset: 1).count == 1)
     }
 
-    @Test(arguments: ["imu1", "imc", "imc#7"]) func workThatWasHandedOnIsGood(key: String) {
-        #expect(Self.violations([Self.event(0)], Self.observed(handedOn: [("e0", key)]), offset: 1).isEmpty)
+    @Test(arguments: [["u1"], nil, ["u0", "u1"]]) func workThatWasHandedOnIsGood(uids: [String]?) {
+        #expect(Self.violations([Self.event(0)], Self.observed(handedOn: [("e0", uids)]), offset: 1).isEmpty)
     }
 
     @Test func workOfAnotherUserThatWasHandedOnIsFound() {
-        #expect(Self.violations([Self.event(0)], Self.observed(handedOn: [("e0", "imu2")]), offset: 1).count == 1)
+        #expect(Self.violations([Self.event(0)], Self.observed(handedOn: [("e0", ["u2"])]), offset: 1).count == 1)
     }
 
     @Test func aStateRecordWithoutResultIsFound() {

@@ -7,6 +7,14 @@ struct Allowance {
     var mayReorder = false
     /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.
     var slackNanos: UInt64 = 1_500_000_000
+    /// How far the clock of a worker may be off.
+    var clockSlackMs: Int64 = 50
+    /// Redis may have lost writes, or not answer: a number may be missing.
+    var mayLackNumbers = false
+    /// Some pushes wait: for APNs, for a worker, or for Kafka.
+    var mayWait = false
+    /// No fault of any kind.
+    var isCalm = true
     /// Redis refused writes for a time: the end of an activity, or a revoke, may be known to nobody.
     var refusesWrites = false
     /// The statistics may lack outcomes, and have repeated ones twice.

@@ -11,8 +11,10 @@ struct CommitJudge {
     private var judged: [String: Int] = [:]
     /// Users with a final outcome, by event.
     private var ended: [String: Set<String>] = [:]
-    /// Keys of records that handed work on, by event.
-    private var handedOn: [String: Set<String>] = [:]
+    /// Events that were handed on whole.
+    private var wholes: Set<String> = []
+    /// Members that were handed on, by event.
+    private var members: [String: Set<String>] = [:]
     private(set) var violations: [Violation] = []
 
     mutating func didCommit(
@@ -35,7 +37,13 @@ struct CommitJudge {
         for outcome in observed.outcomes[taken.outcomes...] where outcome.isFinal {
             ended[outcome.eventID, default: []].insert(outcome.uid)
         }
-        for record in observed.handedOn[taken.handedOn...] { handedOn[record.eventID, default: []].insert(record.key) }
+        for record in observed.handedOn[taken.handedOn...] {
+            if let uids = record.uids {
+                members[record.eventID, default: []].formUnion(uids)
+            } else {
+                wholes.insert(record.eventID)
+            }
+        }
         taken = (sent.count, states.count, observed.outcomes.count, observed.handedOn.count)
     }
 
@@ -47,10 +55,10 @@ struct CommitJudge {
         {
             judged[place, default: 0] += 1
             if lost.contains(event.eventID) { continue }
-            let (done, keys) = (ended[event.eventID] ?? [], handedOn[event.eventID] ?? [])
+            let (done, handedOn) = (ended[event.eventID] ?? [], members[event.eventID] ?? [])
             // Of the whole event: nobody is left, or all of it was handed on.
-            if done.contains("") || keys.contains(where: { isOfAll($0, event) }) { continue }
-            for uid in event.recipients where !done.contains(uid) && !keys.contains(event.app + uid) {
+            if done.contains("") || wholes.contains(event.eventID) { continue }
+            for uid in event.recipients where !done.contains(uid) && !handedOn.contains(uid) {
                 violations.append(
                     Violation(
                         rule: "no commit before its outcomes",
@@ -59,11 +67,6 @@ struct CommitJudge {
                         message: event.messageID))
             }
         }
-    }
-
-    /// The key of a record with the whole event: the app, and the conversation where the event has one.
-    private func isOfAll(_ key: String, _ event: Sent) -> Bool {
-        key == event.app || key.hasPrefix(event.app + event.conversation)
     }
 
     private mutating func judgeStates(_ partition: Int32, below offset: Int64, _ observed: Observed) {

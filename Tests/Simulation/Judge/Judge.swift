@@ -15,13 +15,19 @@ struct Judge {
     /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.
     var slackNanos: UInt64
     /// The wall clock of the world, and how far that of a worker may be from it.
-    var clock = Steps.Clock(originMs: 0, slackMs: 50)
+    let clock: Steps.Clock
+    /// Answers that APNs gave by fault.
+    let answers: [AnswerPeriod]
     private(set) var violations: [Violation] = []
     let outcomes: [String: [Observed.Outcome]]
     /// Requests by their `apns-id`.
     let pushes: [String: [Observed.Push]]
     /// By app and message id.
     let events: [String: Sent]
+    /// Binds that are older than the stored ones; they change nothing.
+    let voidBinds: Set<String>
+    /// Tokens that two users bound with one version at about the same time.
+    let unsureTokens: Set<String>
     /// By app and user.
     let histories: [String: History]
     /// By app, group and user.
@@ -30,6 +36,14 @@ struct Judge {
     let tokens: [String: [StateSent]]
     /// By event id.
     let deliveries: [String: [Observed.Delivery]]
+    /// By app and event id.
+    let sentByID: [String: Sent]
+    /// Requests by app and message id.
+    let pushesByMessage: [String: [Observed.Push]]
+    /// Events by app and recipient; not those to groups that are divided.
+    let received: [String: [Sent]]
+    /// Users with a desktop, by app and user.
+    let desktopUsers: Set<String>
     /// Revokes by app and target.
     let revokes: [String: Sent]
     private static let mostViolations = 20
@@ -37,7 +51,11 @@ struct Judge {
     init(_ traffic: Sources, observed: Observed, allowance: Allowance = Allowance()) {
         self.allowance = allowance
         (mayRepeat, mayReorder, slackNanos) = (allowance.mayRepeat, allowance.mayReorder, allowance.slackNanos)
+        clock = Steps.Clock(originMs: traffic.originMs, slackMs: allowance.clockSlackMs)
+        answers = traffic.answers
         lostStates = Self.lostStates(traffic.states, observed, allowance.losses)
+        (voidBinds, unsureTokens) = Self.voidBinds(traffic.states, observed)
+        let (voidBinds, unsureTokens) = (voidBinds, unsureTokens)
         sent = traffic.sent
         states = traffic.states
         apps = traffic.apps
@@ -48,8 +66,21 @@ struct Judge {
         revokes = Dictionary(
             sent.filter { $0.kind == .revoke }.map { ("\($0.app) \($0.target ?? "")", $0) },
             uniquingKeysWith: { first, _ in first })
+        sentByID = Dictionary(sent.map { ("\($0.app) \($0.eventID)", $0) }, uniquingKeysWith: { first, _ in first })
+        pushesByMessage = Dictionary(grouping: observed.pushes.filter { $0.messageID != nil }) {
+            "\($0.app) \($0.messageID ?? "")"
+        }
+        var received: [String: [Sent]] = [:]
+        for event in sent {
+            for uid in event.recipients { received["\(event.app) \(uid)", default: []].append(event) }
+        }
+        self.received = received
+        desktopUsers = Set(traffic.moves.filter(\.isDesktop).map { "\($0.app) \($0.uid)" })
         deliveries = Dictionary(grouping: observed.deliveries) { $0.eventID }
-        tokens = Dictionary(grouping: states.filter { $0.token != nil }) { $0.token ?? "" }
+        let tokens = Dictionary(
+            grouping: states.filter { $0.token != nil && !voidBinds.contains($0.eventID) }
+        ) { $0.token ?? "" }
+        self.tokens = tokens
         let moves = Dictionary(grouping: traffic.moves) { "\($0.app) \($0.uid)" }
         var histories: [String: History] = [:]
         for (key, states) in Dictionary(grouping: states, by: { "\($0.app) \($0.uid)" }) {
@@ -59,8 +90,15 @@ struct Judge {
                 unsure.formUnion(
                     states.map(\.eventID).filter { observed.results[$0]?.outcome == "stale" })
             }
-            var history = History(states: states, moves: moves[key] ?? [], observed: observed, unsure: unsure)
+            var history = History(
+                states: states, moves: moves[key] ?? [], observed: observed, unsure: unsure, void: voidBinds)
             history.movesEndNanos = traffic.movesEndNanos
+            history.leaseLosses = traffic.leaseLosses
+            history.clockSlackNanos = UInt64(clock.slackMs) &* 1_000_000
+            history.mayLoseTokens = states.contains { state in
+                guard let token = state.token else { return false }
+                return unsureTokens.contains(token) || (tokens[token] ?? []).contains { $0.uid != state.uid }
+            }
             if let first = states.first {
                 history.lostFromNanos = Self.firstLoss(of: first.app, first.uid, allowance.losses)
             }
@@ -82,6 +120,33 @@ struct Judge {
         var groups: [Traffic.Group] = []
         var moves: [Move] = []
         var movesEndNanos: UInt64 = .max
+        var leaseLosses: [LeaseLoss] = []
+        var originMs: Int64 = 0
+        /// Answers that APNs gave by fault.
+        var answers: [AnswerPeriod] = []
+    }
+
+    /// Binds that cannot change anything, and tokens of which that is open.
+    private static func voidBinds(_ states: [StateSent], _ observed: Observed) -> (Set<String>, Set<String>) {
+        var (void, unsure): (Set<String>, Set<String>) = ([], [])
+        var newest: [String: StateSent] = [:]
+        var newestOfDevice: [String: Int64] = [:]
+        for state in states {
+            guard case .bind(let device, let token, let type) = state.kind else { continue }
+            let place = "\(state.app) \(state.uid) \(device) \(type)"
+            if let bind = newest[token], bind.words.version >= state.words.version, bind.uid != state.uid {
+                void.insert(state.eventID)
+                if observed.applied(bind) >= state.atNanos { unsure.insert(token) }
+                continue
+            }
+            if type != .activity, let version = newestOfDevice[place], version > state.words.version {
+                void.insert(state.eventID)
+                continue
+            }
+            newest[token] = state
+            newestOfDevice[place] = state.words.version
+        }
+        return (void, unsure)
     }
 
     mutating func run() -> [Violation] {
@@ -90,12 +155,24 @@ struct Judge {
         checkTokens()
         checkTaken()
         checkPushes()
+        checkTexts()
+        checkCollapseIDs()
         checkDeliveries()
+        checkAcks()
+        checkDesktops()
+        checkAlerts()
         checkBadges()
+        checkNumbers()
+        checkClears()
+        checkMerged()
         checkStatistics()
+        checkNumbersByList()
         checkStates()
-        if !mayReorder { checkOrder() }
-        for letter in observed.deadLetters { found("no dead letter", letter, "") }
+        checkSideRecords()
+        checkWaits()
+        checkOrder()
+        // Lost settings can make a record bad.
+        for letter in observed.deadLetters where allowance.losses.isEmpty { found("no dead letter", letter, "") }
         return violations
     }
 
@@ -109,6 +186,8 @@ struct Judge {
     func app(_ id: String) -> AppSettings { apps.first { $0.id == id } ?? AppSettings(id: id) }
 
     func event(of push: Observed.Push) -> Sent? { push.messageID.flatMap { events["\(push.app) \($0)"] } }
+
+    func strategy(_ event: Sent) -> Int { event.push.strategy ?? app(event.app).strategy }
 
     func history(_ app: String, _ uid: String) -> History {
         histories["\(app) \(uid)"] ?? History(states: [], moves: [], observed: observed)
@@ -126,7 +205,9 @@ struct Judge {
 
     /// The user of a token, if its last bind was applied before the event and none followed until the push.
     func owner(of token: String, appliedBefore nanos: UInt64, at pushNanos: UInt64) -> String? {
-        guard let last = lastBind(of: token, at: pushNanos), observed.applied(last) < nanos else { return nil }
+        guard !unsureTokens.contains(token), let last = lastBind(of: token, at: pushNanos),
+            observed.applied(last) < nanos
+        else { return nil }
         return last.uid
     }
 
@@ -136,18 +217,34 @@ struct Judge {
         return last?.tokenType == nil ? nil : last
     }
 
-    /// The devices whose token of the event's type was bound from before the event until the end.
+    /// The devices that the event addresses, and that have had a token of its type from before the event until the end.
     func steadyDevices(of uid: String, _ event: Sent) -> Set<String> {
         var newest: [String: StateSent] = [:]
-        for state in history(event.app, uid).states {
-            if case .bind(let device, _, event.tokenType) = state.kind, event.tokenType != .activity {
-                newest[device] = state
-            }
+        var unsteady: Set<String> = []
+        for state in history(event.app, uid).states where !voidBinds.contains(state.eventID) {
+            guard case .bind(let device, let token, let type) = state.kind else { continue }
+            if type == event.tokenType, type != .activity { newest[device] = state }
+            // With a token that moves to another user, the device's others may go too.
+            let isTaken = (tokens[token] ?? []).contains { $0.uid != uid && $0.words.version > state.words.version }
+            if isTaken || unsureTokens.contains(token) { unsteady.insert(device) }
         }
         return Set(
-            newest.filter { _, bind in
+            newest.filter { device, bind in
                 observed.applied(bind) < event.atNanos && !lostStates.contains(bind.eventID)
                     && lastBind(of: bind.token ?? "", at: .max)?.eventID == bind.eventID
+                    && !unsteady.contains(device) && (event.toDevices.isEmpty || event.toDevices.contains(device))
+                    && !isRefused(bind.token ?? "")
             }.keys)
+    }
+
+    /// APNs said at some time that the token is dead.
+    func isRefused(_ token: String) -> Bool { answers.contains { $0.token == token } }
+
+    /// The device under which the user has the token at that time.
+    func device(of token: String, _ app: String, _ uid: String, at nanos: UInt64) -> String? {
+        let bind = tokens[token]?.last { $0.atNanos <= nanos && $0.tokenType != nil }
+        guard let bind, bind.uid == uid, bind.app == app else { return nil }
+        if case .bind(let device, _, _) = bind.kind { return device }
+        return nil
     }
 }

@@ -15,8 +15,13 @@ struct Observed {
         /// Of a push that carries a badge alone: its event is the read or revoke that lowered the number.
         var isOfBadge = false
         var app = ""
+        /// Nil: not in the record.
+        var attempts: Int64?
+        var latencyMs: Int64?
+        /// Whether the record is about a digest.
+        var isDigest: Bool { eventID.hasPrefix("digest-") }
 
-        var isFinal: Bool { verdict != "parked" && !isOfBadge }
+        var isFinal: Bool { verdict != "parked" && !isOfBadge && !isDigest }
         /// Without the time.
         var text: String { "\(device.isEmpty ? "no device" : device): \(verdict) \(reason) \(pid)" }
     }
@@ -42,6 +47,12 @@ struct Observed {
         var isMutable = false
         /// The names in `aps`, in order.
         var names: [String] = []
+        var reason = ""
+        var topic = ""
+        var collapseID = ""
+        var bytes = 0
+        /// Nil: it is not known (in histories made by hand).
+        var payload: JudgeJSON?
     }
 
     /// A target of a record of `im.deliveries`.
@@ -54,12 +65,39 @@ struct Observed {
         var alerts: Bool
         var isPushed: Bool
         var wantsAck: Bool
+        var ackByMs: Int64?
+        var gateway = ""
+        var connection: Int64 = -1
+        var pid: String?
+    }
+
+    /// A record of `push.sms`.
+    struct SMS {
+        var atNanos: UInt64
+        var app: String
+        var eventID: String
+        var uid: String
+        var reason: String
+        var phone: String?
+        var body: String?
+    }
+
+    /// A record of `push.feedback`.
+    struct Feedback {
+        var atNanos: UInt64
+        var app: String
+        var uid: String
+        var device: String
+        var token: String
+        var cause: String
+        var boundMs: Int64
     }
 
     /// A record of `push.state-results`.
     struct StateResult {
         var atNanos: UInt64
         var outcome: String
+        var reason = ""
     }
 
     /// A record by which the work of an event, or a part of it, was handed on.
@@ -68,6 +106,8 @@ struct Observed {
         var eventID: String
         /// `app` and `uid`, or `app` and the conversation.
         var key: String
+        /// The members that the record is about; nil: the whole event.
+        var uids: [String]?
     }
 
     var outcomes: [Outcome] = []
@@ -76,8 +116,12 @@ struct Observed {
     /// The first result of each user-state record, by its event id.
     var results: [String: StateResult] = [:]
     var handedOn: [HandOn] = []
+    var sms: [SMS] = []
+    var feedback: [Feedback] = []
     /// The statistics in Redis at the end, without badges alone: by app and verdict. Nil: not read.
     var counted: [String: Int64]?
+    /// More of them: by app, list, name and number.
+    var numbers: [String: Int64] = [:]
     var deadLetters: [String] = []
 
     /// When a user-state record was applied; `.max`: not yet.

@@ -30,11 +30,11 @@ struct Steps {
         // A revoke is known from the moment at which its record exists.
         let isRevoked = revokes.contains { $0.writtenNanos <= to }
         denials.append(("revoked", isRevoked ? .maybe : .never))
-        let isVetoed = !words.isEnabled || words.isCustom && words.content == nil
+        let isVetoed = !words.isEnabled || words.isCustom && words.content == nil && words.template == nil
         denials.append(("msg_push_off", isVetoed ? .always : .never))
         let isMention = words.mentionsAll || words.mentioned.contains(uid)
         let levels = Self.levels(event, app, groupLevel: groupLevel, history, from: from, to: to, clock)
-        let windows = Self.windows(history, from: from, to: to, clock)
+        let windows = Self.windows(history, app, from: from, to: to, clock)
         var (mutes, quiets, counted): ([Bool], [Bool], [Bool]) = ([], [], [])
         for level in levels {
             for window in windows {
@@ -46,14 +46,16 @@ struct Steps {
                     || isForced && app.forceOverridesDND
                 mutes.append(!decides && !passesMute)
                 quiets.append(!passesWindow)
-                counted.append(
-                    words.isCounted && !isVetoed && (passesMute || decides && passesWindow))
+                let isWanted = event.kind == .revoke ? event.revokeBadge == "count" : words.isCounted
+                counted.append(isWanted && !isVetoed && (passesMute || decides && passesWindow))
             }
         }
         denials.append(("conv_muted", Answer(mutes)))
         denials.append(("dnd", Answer(quiets)))
         counts = Answer(counted)
-        if counts == .always, history.mayHaveOpen(event.conversation, from: from, to: to) { counts = .maybe }
+        if counts != .never, history.mayHaveOpen(event.conversation, from: from, to: to) {
+            counts = history.hasOpen(event.conversation, from: from, to: to) ? .never : .maybe
+        }
     }
 
     /// A record's time of writing.
@@ -112,7 +114,7 @@ struct Steps {
             var level = 0
             var untilMs: Int64?
         }
-        let mutes = history.possible(from: from, to: to, first: Mute()) { kind in
+        let mutes = history.possible(from: from, to: to, first: Mute()) { _, kind in
             if case .mute(event.conversation, let level, let until) = kind {
                 Mute(level: level, untilMs: until)
             } else {
@@ -136,37 +138,60 @@ struct Steps {
         let (words, isMe) = (event.push, event.push.mentioned.contains(uid))
         switch level {
         case -1, 0: return true
-        case 1: return event.isGroup && (isMe || words.mentionsAll)
-        case 2: return event.isGroup && isMe
-        case 4: return event.isGroup && words.mentionsAll
+        case 1: return event.hasMentions && (isMe || words.mentionsAll)
+        case 2: return event.hasMentions && isMe
+        case 4: return event.hasMentions && words.mentionsAll
         default: return false
         }
     }
 
     /// The levels of the windows that may have held; nil in it: none held.
-    private static func windows(_ history: History, from: UInt64, to: UInt64, _ clock: Clock) -> [Int?] {
+    private static func windows(
+        _ history: History, _ app: AppSettings, from: UInt64, to: UInt64, _ clock: Clock
+    ) -> [Int?] {
         let none = StateSent.QuietHours(isOn: false, start: 0, end: 1, level: 5)
-        let all = history.possible(from: from, to: to, first: none) { kind in
-            if case .quiet(let hours) = kind { hours } else { nil }
+        let all = history.possible(from: from, to: to, first: none) { current, kind in
+            var next = current
+            switch kind {
+            case .quiet(let hours):
+                next = hours
+                if hours.days.isEmpty { next.days = current.days }
+                if hours.zone == nil { next.zone = current.zone }
+            case .quietSwitch(let isOn): next.isOn = isOn
+            case .quietLevel(let level): next.level = level
+            default: return nil
+            }
+            return next
         }
         var levels: [Int?] = []
+        let zones = history.zones(from: from, to: to, taken: history.mayLoseTokens).map { $0 ?? "Asia/Shanghai" }
+        let (first, last) = (clock.ms(from) - clock.slackMs, clock.ms(to) + clock.slackMs)
+        // Some moments in between, and both ends.
+        let moments = [first] + stride(from: first, to: last, by: 20_000) + [last]
         for hours in all {
-            let (first, last) = (clock.ms(from) - clock.slackMs, clock.ms(to) + clock.slackMs)
-            // Each minute in between, and both ends.
-            let moments = [first] + stride(from: first, to: last, by: 20_000) + [last]
-            for ms in moments {
-                let level = hours.isOn && hours.holds(at: ms) ? hours.level : nil
-                if !levels.contains(level) { levels.append(level) }
+            for zone in hours.zone.map({ $0.isEmpty ? zones : [$0] }) ?? zones {
+                for ms in moments {
+                    let level = hours.isOn && hours.holds(at: ms, in: zone) ? hours.level : nil
+                    if !levels.contains(level) { levels.append(level) }
+                }
             }
         }
         return levels
     }
 }
 
+extension Sent {
+    /// A mention counts for the mute levels everywhere but between two persons.
+    fileprivate var hasMentions: Bool { isGroup || isOfSystem }
+}
+
 extension StateSent.QuietHours {
-    /// In Shanghai, eight hours ahead of UTC.
-    func holds(at ms: Int64) -> Bool {
-        let minute = Int((ms / 60_000 + 8 * 60) % (24 * 60))
-        return start < end ? minute >= start && minute < end : minute >= start || minute < end
+    func holds(at ms: Int64, in zone: String) -> Bool {
+        let (weekday, minute) = Zone.minute(at: ms, in: zone)
+        func begins(on day: Int) -> Bool { days.isEmpty || days.contains(day) }
+        if start < end { return minute >= start && minute < end && begins(on: weekday) }
+        if minute >= start { return begins(on: weekday) }
+        // It began the day before.
+        return minute < end && begins(on: (weekday + 5) % 7 + 1)
     }
 }

@@ -21,6 +21,10 @@ public struct AppSettings: Sendable {
     public var inFlight = 2000
     /// `default_levels` of groups.
     public var groupLevel = 0
+    public var isCommunication = false
+    public var defaultLanguage = "zh-Hans"
+    /// What is before and after the name in `prefix`.
+    public var prefix = ("", ": ")
 
     public init(id: String) { self.id = id }
 
@@ -35,11 +39,16 @@ public struct AppSettings: Sendable {
             windowDecides = isChosen(4)
             sendsDigests = isChosen(3)
         }
-        if isChosen(4) { strategy = Int(random.next(in: 2...4)) }
-        if isChosen(6) { badge = isChosen(2) ? .none : .sender }
+        if isChosen(3) { strategy = Int(random.next(in: 2...4)) }
+        if isChosen(4) { badge = isChosen(2) ? .none : .sender }
         if isChosen(6) { badgeCap = 3 }
         if isChosen(5) { inFlight = Int(random.next(in: 1...4)) }
         if kinds.contains(.mutes), isChosen(5) { groupLevel = [1, 2, 4][Int(random.next(in: 0...2))] }
+        if kinds.contains(.options) {
+            isCommunication = isChosen(4)
+            if isChosen(4) { prefix = ("[", "] ") }
+        }
+        if kinds.contains(.languages), isChosen(3) { defaultLanguage = "en" }
         if kinds.contains(.bursts), badge != .none { burstTenths = Int(random.next(in: 5...40)) }
     }
 
@@ -54,6 +63,10 @@ public struct AppSettings: Sendable {
                 force_overrides_dnd: \(forceOverridesDND)
                 clear_on_read: \(clearsOnRead)
                 dnd_digest: \(sendsDigests)
+                communication: \(isCommunication)
+                default_language: \(defaultLanguage)
+                prefix: "\(prefix.0){nick}\(prefix.1)"
+                templates: \(key.templatesPath)
                 default_levels: {p2p: 0, group: \(groupLevel)}
                 coalesce: {window_s: \(burstTenths / 10).\(burstTenths % 10)}
                 limits: {in_flight: \(inFlight)}
@@ -71,6 +84,8 @@ public struct AppSettings: Sendable {
         if sendsDigests { parts.append("digests") }
         if burstTenths > 0 { parts.append("bursts of \(burstTenths * 100) ms") }
         if inFlight < 2000 { parts.append("\(inFlight) in flight") }
+        if isCommunication { parts.append("communication") }
+        if defaultLanguage != "zh-Hans" { parts.append(defaultLanguage) }
         if groupLevel > 0 { parts.append("groups at level \(groupLevel)") }
         return parts.joined(separator: ", ")
     }

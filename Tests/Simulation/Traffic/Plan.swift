@@ -69,7 +69,25 @@ public struct Plan: Sendable {
         case crowds
         /// Devices report pushes that arrived or were opened.
         case openings
+        /// Titles, templates, payload keys, collapse ids, priorities, strategies and profiles of single messages.
+        case options
+        /// Languages, zones and content keys of tokens and users.
+        case languages
+        /// Binds of equal and lower versions, and parts of settings.
+        case versions
     }
+
+    /// The world begins so long before the boundary of a minute; windows of quiet hours begin and end there.
+    public var boundarySeconds = 0
+    /// That boundary, Unix ms.
+    public var boundaryMs: Int64 = Self.afternoonMs
+    /// 16:00 in Shanghai, on a Friday.
+    static let afternoonMs: Int64 = 1_800_000_000_000
+    /// Midnight in Shanghai, before a Saturday.
+    static let midnightMs: Int64 = afternoonMs + 8 * 3_600_000
+    /// Summer time begins in Berlin.
+    static let summerMs: Int64 = 1_806_195_600_000
+    var originMs: Int64 { boundaryMs - Int64(boundarySeconds) * 1000 }
 
     /// `planner.direct_max`: larger groups are divided.
     static let directMax = 256
@@ -102,6 +120,8 @@ public struct Plan: Sendable {
         _ = Bool.random(using: &random)
         group = Group.allCases.randomElement(using: &random) ?? .eager
         shardsPerWorker = random.next(in: 0...2) == 0 ? 2 : 1
+        boundarySeconds = Int(random.next(in: 0...40))
+        boundaryMs = [Self.afternoonMs, Self.afternoonMs, Self.midnightMs, Self.summerMs][Int(random.next(in: 0...3))]
     }
 
     /// A single server has no failover, and only a cluster has slots to move.
@@ -117,6 +137,7 @@ public struct Plan: Sendable {
         "seed \(seed): \(workers) workers, \(partitions) partitions, apps \(apps.map(\.text).joined(separator: "; ")), "
             + "\(usersPerApp) users each, up to \(devicesMax) devices, \(messages) messages in "
             + "\(trafficNanos / 1_000_000_000) s, with \(kinds.map(\.rawValue).sorted().joined(separator: " ")); "
+            + (windowRecords < 20_000 ? "windows of \(windowRecords) records, " : "")
             + "\(shardsPerWorker) shards each, \(group.rawValue) group, Redis: \(redis); "
             + "\(faultCount) faults of: \(faults.map(\.rawValue).joined(separator: " "))"
     }
@@ -128,6 +149,7 @@ extension Plan.Kind {
         switch self {
         case .groups, .reads, .revokes, .rebinds, .mutes, .presence, .variants: 75
         case .mentions, .forces, .quiet, .expiry, .excludes: 50
+        case .options, .languages, .versions: 50
         case .reports, .hiding, .desktops, .activities, .bursts, .doubles, .openings: 35
         case .crowds: 8
         }
@@ -150,6 +172,8 @@ public enum FaultKind: String, CaseIterable, Sendable {
     case apnsLink
     /// APNs answers 429, 500, 503, or refuses streams.
     case apnsAnswers
+    /// APNs says that tokens are dead.
+    case apnsTokens
     /// APNs sends GOAWAY.
     case apnsGoAway
     /// A wall clock is off by less than a minute.

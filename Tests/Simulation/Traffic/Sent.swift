@@ -10,9 +10,13 @@ struct Sent {
     var messageID: String
     var conversation: String
     var isGroup = false
+    var isOfSystem = false
     var seq: Int64
     /// Without the sender and the excluded users.
     var recipients: [String]
+    var sender = "u2"
+    /// `to.devices`; empty: all.
+    var toDevices: [String] = []
     /// The members of a group come from Redis.
     var isToGroup = false
     /// The producer wrote it twice.
@@ -22,6 +26,8 @@ struct Sent {
     var push = PushWords()
     /// Of a revoke.
     var target: String?
+    /// Of a revoke: `decrease`, `keep` or `count`.
+    var revokeBadge = "decrease"
     var activity: Activity?
     var partition: Int32 = -1
     var offset: Int64 = -1
@@ -58,6 +64,31 @@ struct PushWords {
     var mentionsAll = false
     var mentioned: [String] = []
     var excluded: [String] = []
+    var title: String?
+    var subtitle: String?
+    var image: String?
+    var typeName: String?
+    /// The template `hello`, with these arguments.
+    var template: [String: String]?
+    var taskID: String?
+    var collapseID: String?
+    /// A custom key `k`.
+    var key: String?
+    /// A string as payload.
+    var payloadText: String?
+    var sound: String?
+    var threadID: String?
+    var category: String?
+    var interruption: String?
+    var isMutable = true
+    var priority: String?
+    var strategy: Int?
+    var profile: String?
+    var wantsSMS = false
+    /// `push.aps.badge`.
+    var givenBadge: Int64?
+    /// `content` repeated so often: a payload near its limit.
+    var contentCount = 1
 
     struct Force {
         /// Nil: all.
@@ -71,7 +102,31 @@ struct PushWords {
     /// The members of the record, each with a comma before it.
     var members: String {
         var push: [String] = []
-        if let content { push.append("\"content\":\"\(content)\"") }
+        func add(_ name: String, _ text: String?) {
+            if let text { push.append("\"\(name)\":\"\(text)\"") }
+        }
+        add("content", content)
+        add("title", title)
+        add("subtitle", subtitle)
+        add("image", image)
+        add("task_id", taskID)
+        add("collapse_id", collapseID)
+        add("payload", payloadText)
+        add("sound", sound)
+        add("thread_id", threadID)
+        add("category", category)
+        add("interruption", interruption)
+        add("priority", priority)
+        add("profile", profile)
+        if let key { push.append("\"payload\":{\"k\":\"\(key)\"}") }
+        if let strategy { push.append("\"strategy\":\(strategy)") }
+        if let givenBadge { push.append("\"aps\":{\"badge\":\(givenBadge)}") }
+        if !isMutable { push.append("\"mutable\":false") }
+        if wantsSMS { push.append("\"sms\":true") }
+        if let template {
+            let arguments = template.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\"\($0.value)\"" }
+            push.append("\"template\":{\"id\":\"hello\",\"args\":{\(arguments.joined(separator: ","))}}")
+        }
         if !isEnabled { push.append("\"enabled\":false") }
         if isSilent { push.append("\"silent\":true") }
         if isVoip { push.append("\"voip\":true") }
@@ -86,6 +141,7 @@ struct PushWords {
         }
         var members = ",\"push\":{\(push.joined(separator: ","))}"
         if isCustom { members += ",\"custom\":true" }
+        if let typeName { members += ",\"type_name\":\"\(typeName)\"" }
         if let expireMs { members += ",\"expire_at_ms\":\(expireMs)" }
         if mentionsAll || !mentioned.isEmpty {
             members += ",\"mention\":{\"all\":\(mentionsAll),\"uids\":\(Self.list(mentioned))}"
@@ -106,7 +162,13 @@ struct StateSent {
         case read(conversation: String, upTo: Int64)
         case mute(conversation: String, level: Int, untilMs: Int64?)
         case quiet(QuietHours)
+        /// `dnd.on` alone, or `dnd.level` alone: the rest stays.
+        case quietSwitch(Bool)
+        case quietLevel(Int)
         case showsDetail(Bool)
+        /// `lang`; empty clears it.
+        case language(String)
+        case phone(String)
         /// `push_when_desktop_online` and `hold_s`.
         case desktopPolicy(pushes: Bool, holdSeconds: Int)
         case report(value: Int64, clientMs: Int64)
@@ -121,6 +183,18 @@ struct StateSent {
         var start: Int
         var end: Int
         var level: Int
+        /// Monday is 1; empty: all days.
+        var days: [Int] = []
+        /// Nil: not in the record.
+        var zone: String?
+    }
+
+    /// What a bind says beside its token. Nil: not in the record; empty: cleared.
+    struct BindWords: Equatable {
+        var version: Int64 = 0
+        var language: String?
+        var zone: String?
+        var contentKey: String?
     }
 
     var kind: Kind
@@ -131,6 +205,8 @@ struct StateSent {
     var sentMs: Int64
     var partition: Int32 = -1
     var offset: Int64 = -1
+    /// Of a bind or unbind.
+    var words = BindWords()
 
     /// Of a bind or unbind.
     var token: String? {
@@ -159,6 +235,7 @@ struct Person {
         var voip: String?
         var start: String?
         var platform = "ios"
+        var isDesktop: Bool { ["pc", "mac", "web"].contains(platform) }
     }
 }
 
@@ -173,4 +250,11 @@ struct Move {
     /// It can raise a local alert in the background.
     var hasLocal: Bool
     var openConversation: String?
+    var gateway = "gw-1"
+    var epoch: Int64 = 1
+    var connection: Int64 = 1
+    /// How long it has been in the background.
+    var ageNanos: UInt64 = 0
+    /// A worker may have an older lease in its cache for that long.
+    var isOfNewLease = false
 }

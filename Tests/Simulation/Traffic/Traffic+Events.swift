@@ -17,10 +17,15 @@ extension Traffic {
         }
         let others = people.filter { $0.app == person.app && $0.uid != person.uid }
         guard let sender = others.randomElement(using: &random) else { return }
+        let hasOptions = plan.kinds.contains(.options)
+        let devices = hasOptions && isChosen(12) ? person.devices.map(\.name).filter { _ in isChosen(2) } : []
+        let isOfSystem = hasOptions && isChosen(10)
         send(
             Event(
-                app: person.app, conversation: pair(person.uid, sender.uid), uids: [person.uid], sender: sender.uid,
-                words: words(for: [person.uid], sender: sender.uid, isGroup: false), isDoubled: isDoubled))
+                app: person.app, conversation: isOfSystem ? "sys-\(person.uid)" : pair(person.uid, sender.uid),
+                uids: [person.uid], sender: sender.uid,
+                words: words(for: [person.uid], sender: sender.uid, isGroup: false), devices: devices,
+                isDoubled: isDoubled, isOfSystem: isOfSystem))
     }
 
     private var isDoubled: Bool { plan.kinds.contains(.doubles) && isChosen(8) }
@@ -48,7 +53,38 @@ extension Traffic {
         }
         if plan.kinds.contains(.hiding) { words.forcesDetail = isChosen(5) }
         if plan.kinds.contains(.variants) { vary(&words) }
+        if plan.kinds.contains(.options) { dress(&words) }
         return words
+    }
+
+    /// Options of a message that change what is shown, or how it is sent.
+    private func dress(_ words: inout PushWords) {
+        if isChosen(4) { words.title = "T\(next("title"))" }
+        if isChosen(8) { words.subtitle = "S" }
+        if isChosen(8) { words.image = "https://example.com/i.png" }
+        if isChosen(4) { words.key = "v\(next("key"))" }
+        if isChosen(6) { words.taskID = "task\(chance(1...3))" }
+        if isChosen(8) { words.collapseID = isChosen(3) ? String(repeating: "c", count: 70) : "c\(next("collapse"))" }
+        if isChosen(8) { words.priority = ["high", "normal", "low"][chance(0...2)] }
+        if isChosen(8) { words.strategy = chance(1...4) }
+        if isChosen(8) { words.profile = ["nim", "raw", "rc", "wps"][chance(0...3)] }
+        if isChosen(8) { words.sound = "ding.caf" }
+        if isChosen(8) { words.threadID = "thread" }
+        if isChosen(8) { words.category = "reply" }
+        if isChosen(8) { words.interruption = ["passive", "active", "time-sensitive"][chance(0...2)] }
+        if isChosen(10) { words.isMutable = false }
+        if isChosen(6) { words.wantsSMS = true }
+        if isChosen(8) { words.givenBadge = Int64(chance(1...99)) }
+        switch chance(1...10) {
+        case 1: words.typeName = "PICTURE"
+        case 2: words.template = isChosen(3) ? ["name": "Bo"] : ["name": "Bo", "what": "hi"]
+        case 3 where words.key == nil: words.payloadText = "p\(next("payload"))"
+        case 4:
+            // Around the limit of a payload.
+            words.contentCount = 500
+            words.key = String(repeating: "字", count: chance(700...1300))
+        default: break
+        }
     }
 
     private func vary(_ words: inout PushWords) {
@@ -72,10 +108,15 @@ extension Traffic {
         guard !sent.contains(where: { $0.target == target.messageID && $0.app == target.app }) else { return }
         var words = PushWords()
         words.excluded = target.push.excluded
+        let revokeBadge =
+            plan.kinds.contains(.options) ? ["decrease", "decrease", "keep", "count"][chance(0...3)] : "decrease"
+        if plan.kinds.contains(.options), isChosen(3) { words.content = "text of the revoke" }
+        if plan.kinds.contains(.options), isChosen(4) { words.collapseID = "r\(next("collapse"))" }
         send(
             Event(
                 app: target.app, conversation: target.conversation, uids: target.isToGroup ? nil : target.recipients,
-                sender: "backend", words: words, target: target))
+                sender: "backend", words: words, target: target, revokeBadge: revokeBadge,
+                isOfSystem: target.isOfSystem))
     }
 
     /// A message to a group that is divided into chunks.

@@ -14,7 +14,64 @@ extension Traffic {
     private func bind(_ index: Int, _ device: Int) {
         let (person, device) = (people[index], people[index].devices[device])
         guard !device.token.isEmpty else { return }
-        write(.bind(device: device.name, token: device.token, type: .alert), of: person)
+        write(.bind(device: device.name, token: device.token, type: .alert), of: person, words: bindWords())
+    }
+
+    private func bindWords() -> StateSent.BindWords {
+        var words = StateSent.BindWords()
+        guard plan.kinds.contains(.languages) else { return words }
+        if isChosen(2) { words.language = ["en", "zh-Hans", "de", ""][chance(0...3)] }
+        if isChosen(3) { words.zone = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", ""][chance(0...3)] }
+        if isChosen(3) { words.contentKey = ["secret", "unknown", ""][chance(0...2)] }
+        return words
+    }
+
+    /// A newer bind of the token came before it.
+    private func isOld(_ state: StateSent) -> Bool {
+        state.tokenType != nil
+            && states.contains {
+                $0.token == state.token && $0.tokenType != nil && $0.words.version >= state.words.version
+                    && $0.uid != state.uid && $0.atNanos < state.atNanos
+            }
+    }
+
+    /// The same bind again, or an older one; or one of another user with the same version. It changes nothing.
+    func bindAgain() {
+        let person = people[chance(0...people.count - 1)]
+        guard let device = person.devices.first(where: { !$0.token.isEmpty }),
+            let bind = states.last(where: { $0.token == device.token && $0.tokenType != nil }), bind.uid == person.uid,
+            system.nowNanos > bind.atNanos + 4_000_000_000
+        else { return }
+        switch chance(1...3) {
+        case 1: write(bind.kind, of: person, words: bind.words)
+        case 2:
+            var words = bindWords()
+            words.version = bind.words.version - 1
+            write(.bind(device: device.name, token: makeToken(), type: .alert), of: person, words: words)
+        default:
+            guard let other = people.first(where: { $0.app == person.app && $0.uid != person.uid }) else { return }
+            var words = StateSent.BindWords()
+            words.version = bind.words.version
+            write(.bind(device: "taken", token: device.token, type: .alert), of: other, words: words)
+        }
+    }
+
+    /// Parts of settings.
+    func adjust() {
+        let person = people[chance(0...people.count - 1)]
+        switch chance(1...5) {
+        case 1
+        where states.contains(where: {
+            if case .quiet = $0.kind { $0.uid == person.uid && $0.app == person.app } else { false }
+        }):
+            write(isChosen(2) ? .quietSwitch(isChosen(2)) : .quietLevel(isChosen(2) ? 1 : 5), of: person)
+        case 2 where plan.kinds.contains(.hiding): write(.showsDetail(isChosen(2)), of: person)
+        case 3 where plan.kinds.contains(.languages):
+            write(.language(["en", "zh-Hans", ""][chance(0...2)]), of: person)
+        case 4 where plan.kinds.contains(.desktops):
+            write(.desktopPolicy(pushes: isChosen(3), holdSeconds: [0, 2, 5][chance(0...2)]), of: person)
+        default: break
+        }
     }
 
     /// A phone changes hands: its token goes to another user, on a device of its own there. Or it gets a new token.
@@ -53,15 +110,20 @@ extension Traffic {
         write(.mute(conversation: conversation, level: level, untilMs: until), of: person)
     }
 
-    /// The world begins at 16:00 in Shanghai, the apps' time zone.
+    /// In minutes from the boundary near which the world begins.
     func quiet(_ index: Int? = nil) {
         let person = people[index ?? chance(0...people.count - 1)]
         let isShort = plan.apps.contains { $0.id == person.app && $0.sendsDigests }
-        let begin = 16 * 60 + [-60, -60, 1][chance(0...2)]
-        let end = isShort || isChosen(2) ? 16 * 60 + 2 : 20 * 60
-        write(
-            .quiet(StateSent.QuietHours(isOn: !isChosen(4), start: begin, end: end, level: isChosen(3) ? 1 : 5)),
-            of: person)
+        let begin = [-60, -60, -60, 0, 0, 1][chance(0...5)]
+        let end = begin < 0 && !isShort && isChosen(4) ? 0 : isShort || isChosen(2) ? 2 : 240
+        var hours = StateSent.QuietHours(isOn: !isChosen(4), start: begin, end: end, level: isChosen(3) ? 1 : 5)
+        if plan.kinds.contains(.languages), isChosen(3) {
+            hours.zone = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC"][chance(0...3)]
+        }
+        let (weekday, boundary) = Zone.minute(at: plan.boundaryMs - 1, in: hours.zone ?? "Asia/Shanghai")
+        (hours.start, hours.end) = ((begin + boundary + 1) % 1440, (end + boundary + 1) % 1440)
+        if isChosen(4) { hours.days = [weekday, weekday % 7 + 1, (weekday + 3) % 7 + 1].filter { _ in isChosen(2) } }
+        write(.quiet(hours), of: person)
     }
 
     func read() {
@@ -89,7 +151,7 @@ extension Traffic {
     func didArrive(_ push: Observed.Push) {
         guard plan.kinds.contains(.openings), push.status == 200, let messageID = push.messageID, isChosen(3),
             sent.contains(where: { $0.app == push.app && $0.messageID == messageID && $0.kind == .message }),
-            let bind = states.last(where: { $0.token == push.token }),
+            let bind = states.last(where: { $0.token == push.token && !isOld($0) }),
             case .bind(let device, _, _) = bind.kind,
             let person = people.first(where: { $0.app == bind.app && $0.uid == bind.uid })
         else { return }

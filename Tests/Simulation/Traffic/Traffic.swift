@@ -51,12 +51,15 @@ final class Traffic {
     private func makeDevices() -> [Person.Device] {
         var devices = (1...max(1, chance(1...plan.devicesMax))).map {
             var device = Person.Device(name: "d\($0)", token: makeToken())
+            if isChosen(4) { device.platform = "ipad" }
             if plan.kinds.contains(.variants), isChosen(2) { device.voip = makeToken() }
             if plan.kinds.contains(.activities), isChosen(2) { device.start = makeToken() }
             return device
         }
         if plan.kinds.contains(.desktops), isChosen(2) {
-            devices.append(Person.Device(name: "pc", token: "", platform: "pc"))
+            // Some have a token of their own.
+            let token = isChosen(3) ? makeToken() : ""
+            devices.append(Person.Device(name: "pc", token: token, platform: isChosen(2) ? "mac" : "pc"))
         }
         return devices
     }
@@ -110,6 +113,8 @@ final class Traffic {
         some(.reports, chance(2...8)) { [unowned self] in report() }
         some(.activities, chance(2...10)) { [unowned self] in activity() }
         some(.crowds, chance(1...2)) { [unowned self] in crowd() }
+        some(.versions, chance(1...4)) { [unowned self] in bindAgain() }
+        some(.versions, chance(0...3)) { [unowned self] in adjust() }
     }
 
     private func makeGroups() {
@@ -141,6 +146,10 @@ final class Traffic {
         first(.hiding, 2) { [unowned self] in
             write(.showsDetail(false), of: people[$0])
         }
+        first(.languages, 2) { [unowned self] in
+            write(.language(isChosen(3) ? "zh-Hans" : "en"), of: people[$0])
+        }
+        first(.options, 3) { [unowned self] in write(.phone("+4930\($0)"), of: people[$0]) }
         first(.desktops, 2) { [unowned self] in
             let holds = isChosen(2) ? 0 : chance(1...6)
             write(.desktopPolicy(pushes: false, holdSeconds: holds), of: people[$0])
@@ -171,7 +180,11 @@ final class Traffic {
         var sender: String
         var words = PushWords()
         var target: Sent?
+        var revokeBadge = "decrease"
+        var devices: [String] = []
         var isDoubled = false
+        /// A `system` conversation.
+        var isOfSystem = false
     }
 
     func send(_ event: Event) {
@@ -186,18 +199,25 @@ final class Traffic {
             $0 != event.sender && !event.words.excluded.contains($0)
         }
         var words = event.words
-        if words.content == nil, !words.isCustom { words.content = "text of \(messageID)" }
+        let hasOther = words.template != nil || words.typeName != nil || event.target != nil
+        if words.content == nil, !words.isCustom, !hasOther { words.content = "text of \(messageID)" }
+        if words.contentCount > 1 { words.content = String(repeating: "字", count: words.contentCount) }
         var to: [String] = []
+        if !event.devices.isEmpty { to.append("\"devices\":\(PushWords.list(event.devices))") }
         if let uids = event.uids { to.append("\"uids\":\(PushWords.list(uids))") }
         if !words.excluded.isEmpty { to.append("\"exclude\":\(PushWords.list(words.excluded))") }
         var fields = "\"v\":1,\"kind\":\"\(event.target == nil ? "message" : "revoke")\",\"app\":\"\(event.app)\""
         fields += ",\"event_id\":\"\(eventID)\",\"sent_ms\":\(system.wallMs),\"msg_id\":\"\(messageID)\""
         fields += ",\"server_seq\":\(seq),\"conv\":{\"id\":\"\(event.conversation)\","
-        fields += "\"type\":\"\(members == nil ? "p2p" : "group")\"}"
+        let type = members != nil ? "group" : event.isOfSystem ? "system" : "p2p"
+        fields += "\"type\":\"\(type)\"}"
         fields += ",\"from\":{\"uid\":\"\(event.sender)\",\"nick\":\"N\"}"
         if !to.isEmpty { fields += ",\"to\":{\(to.joined(separator: ","))}" }
         fields += words.members
-        if let target = event.target { fields += ",\"revoke\":{\"target_msg_id\":\"\(target.messageID)\"}" }
+        if let target = event.target {
+            fields += ",\"revoke\":{\"target_msg_id\":\"\(target.messageID)\""
+            fields += event.revokeBadge == "decrease" ? "}" : ",\"badge\":\"\(event.revokeBadge)\"}"
+        }
         let place = produce("im.events", event.conversation, "{\(fields)}")
         if event.isDoubled {
             let later = random.next(in: 0...5 * Self.second)
@@ -208,11 +228,12 @@ final class Traffic {
         add(
             Sent(
                 kind: event.target == nil ? event.kind : .revoke, app: event.app, eventID: eventID,
-                messageID: messageID, conversation: event.conversation, isGroup: members != nil, seq: seq,
-                recipients: recipients, isToGroup: event.uids == nil, isDoubled: event.isDoubled,
+                messageID: messageID, conversation: event.conversation, isGroup: members != nil,
+                isOfSystem: event.isOfSystem, seq: seq, recipients: recipients, sender: event.sender,
+                toDevices: event.devices, isToGroup: event.uids == nil, isDoubled: event.isDoubled,
                 atNanos: system.nowNanos,
-                sentMs: system.wallMs, push: words, target: event.target?.messageID, partition: place.partition,
-                offset: place.offset), words.members)
+                sentMs: system.wallMs, push: words, target: event.target?.messageID, revokeBadge: event.revokeBadge,
+                partition: place.partition, offset: place.offset), words.members)
     }
 
     func send(_ activity: Sent.Activity, to uids: [String], app: String) {
@@ -243,9 +264,13 @@ final class Traffic {
             about: [event.messageID, event.eventID] + (event.target.map { [$0] } ?? []))
     }
 
-    func write(_ kind: StateSent.Kind, of person: Person, activity: String? = nil) {
+    /// - Parameter words: of a bind; without a version it has the next one.
+    func write(
+        _ kind: StateSent.Kind, of person: Person, activity: String? = nil, words: StateSent.BindWords = .init()
+    ) {
         let eventID = "s\(next("state"))"
-        let (name, fields) = text(of: kind, app: person.app, activity: activity)
+        let words = completed(words, kind)
+        let (name, fields) = text(of: kind, app: person.app, activity: activity, words)
         let value =
             "{\"v\":1,\"kind\":\"\(name)\",\"app\":\"\(person.app)\",\"event_id\":\"\(eventID)\","
             + "\"sent_ms\":\(system.wallMs),\"uid\":\"\(person.uid)\",\(fields)}"
@@ -253,25 +278,40 @@ final class Traffic {
         states.append(
             StateSent(
                 kind: kind, app: person.app, eventID: eventID, uid: person.uid, atNanos: system.nowNanos,
-                sentMs: system.wallMs, partition: place.partition, offset: place.offset))
+                sentMs: system.wallMs, partition: place.partition, offset: place.offset, words: words))
         story.tell("client: \(name) \(eventID) of \(person.uid) (\(person.app)): \(fields)", about: [eventID])
     }
 
-    private func text(of kind: StateSent.Kind, app: String, activity: String?) -> (name: String, fields: String) {
+    private func completed(_ words: StateSent.BindWords, _ kind: StateSent.Kind) -> StateSent.BindWords {
+        var words = words
         switch kind {
-        case .bind(let device, let token, let type):
+        case .bind(_, let token, _) where words.version == 0:
             version += 1
             versions[token] = version
+            words.version = version
+        case .unbind(_, let token): words.version = versions[token] ?? 0
+        default: break
+        }
+        return words
+    }
+
+    private func text(
+        of kind: StateSent.Kind, app: String, activity: String?, _ words: StateSent.BindWords
+    ) -> (name: String, fields: String) {
+        func member(_ name: String, _ text: String?) -> String { text.map { ",\"\(name)\":\"\($0)\"" } ?? "" }
+        switch kind {
+        case .bind(let device, let token, let type):
             return (
                 "bind",
                 "\"token\":{\"device\":\"\(device)\",\"token\":\"\(token)\",\"env\":\"production\","
-                    + "\"topic\":\"com.example.\(app)\",\"type\":\"\(type.rawValue)\",\"bind_ver\":\(version)"
-                    + "\(activity.map { ",\"activity_id\":\"\($0)\"" } ?? "")}"
+                    + "\"topic\":\"com.example.\(app)\",\"type\":\"\(type.rawValue)\",\"bind_ver\":\(words.version)"
+                    + member("activity_id", activity) + member("lang", words.language) + member("tz", words.zone)
+                    + member("content_key", words.contentKey) + "}"
             )
         case .unbind(let device, let token):
             return (
                 "unbind",
-                "\"token\":{\"device\":\"\(device)\",\"token\":\"\(token)\",\"bind_ver\":\(versions[token] ?? 0)}"
+                "\"token\":{\"device\":\"\(device)\",\"token\":\"\(token)\",\"bind_ver\":\(words.version)}"
             )
         case .read(let conversation, let upTo): return ("read", "\"conv_id\":\"\(conversation)\",\"up_to_seq\":\(upTo)")
         case .mute(let conversation, let level, let untilMs):
@@ -281,8 +321,13 @@ final class Traffic {
             return (
                 "settings",
                 "\"dnd\":{\"on\":\(hours.isOn),\"start\":\"\(Self.clock(hours.start))\",\"end\":\"\(Self.clock(hours.end))\","
-                    + "\"level\":\(hours.level)}"
+                    + "\"level\":\(hours.level)\(member("tz", hours.zone))"
+                    + (hours.days.isEmpty ? "" : ",\"days\":\(hours.days)") + "}"
             )
+        case .quietSwitch(let isOn): return ("settings", "\"dnd\":{\"on\":\(isOn)}")
+        case .quietLevel(let level): return ("settings", "\"dnd\":{\"level\":\(level)}")
+        case .language(let language): return ("settings", "\"lang\":\"\(language)\"")
+        case .phone(let number): return ("settings", "\"phone\":\"\(number)\"")
         case .showsDetail(let shows): return ("settings", "\"show_detail\":\(shows)")
         case .desktopPolicy(let pushes, let hold):
             return ("settings", "\"push_when_desktop_online\":\(pushes),\"hold_s\":\(hold)")
@@ -300,6 +345,7 @@ final class Traffic {
     }
 
     private static func clock(_ minutes: Int) -> String {
+        let minutes = (minutes % 1440 + 1440) % 1440
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         return "\(two(minutes / 60)):\(two(minutes % 60))"
     }

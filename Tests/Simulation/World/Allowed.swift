@@ -7,7 +7,7 @@ extension FaultKind {
         case .crash, .pause, .restart, .join, .redisLink, .apnsLink: true
         case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
         case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
-        case .apnsAnswers, .apnsGoAway, .clock, .clockJump, .reload, .redisSlots: false
+        case .apnsAnswers, .apnsTokens, .apnsGoAway, .clock, .clockJump, .reload, .redisSlots: false
         case .kafkaRefusal, .kafkaRetention, .kafkaRecreation: false
         }
     }
@@ -19,7 +19,7 @@ extension FaultKind {
         case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
         // A cut-off master answers with what it knows. A revoke that Redis does not take is known to nobody.
         case .redisFailover, .redisSlowness, .redisFull, .redisRefusal: true
-        case .crash, .restart, .join, .apnsAnswers, .apnsGoAway, .clock, .clockJump, .reload: false
+        case .crash, .restart, .join, .apnsAnswers, .apnsTokens, .apnsGoAway, .clock, .clockJump, .reload: false
         case .kafkaRefusal, .kafkaRetention, .kafkaRecreation: false
         case .redisRestart, .redisOlderData, .redisSlots: false
         }
@@ -44,6 +44,23 @@ extension FaultKind {
         }
     }
 
+    /// A worker cannot know the number, or Redis did not take it.
+    var mayLackNumbers: Bool {
+        switch self {
+        case .redisLink, .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
+        case .redisSlots, .pause, .crash: true
+        default: false
+        }
+    }
+
+    /// Pushes may take long.
+    var mayWait: Bool {
+        switch self {
+        case .clock, .reload, .apnsTokens: false
+        default: true
+        }
+    }
+
     /// Partitions go to another worker, or come again.
     var mayMovePartitions: Bool {
         switch self {
@@ -60,7 +77,7 @@ extension FaultKind {
         case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
         // Offsets give the order of parked records, and begin again.
         case .kafkaRecreation: true
-        case .clock, .clockJump, .reload, .redisSlots, .kafkaRefusal, .kafkaRetention: false
+        case .clock, .clockJump, .reload, .redisSlots, .kafkaRefusal, .kafkaRetention, .apnsTokens: false
         }
     }
 }

@@ -29,6 +29,7 @@ final class Faults {
             world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
             world.allowance.mayReorder = world.allowance.mayReorder || kind.mayReorder
             world.allowance.mayMiscount = world.allowance.mayMiscount || kind.mayMiscount
+            allowance(kind)
             hidesRedis = hidesRedis || kind.mayHideRedis
             movesPartitions = movesPartitions || kind.mayMovePartitions
             if kind == .redisFull || kind == .redisRefusal { world.allowance.refusesWrites = true }
@@ -40,9 +41,16 @@ final class Faults {
         if hidesRedis && movesPartitions { world.allowance.mayMiscount = true }
     }
 
+    private func allowance(_ kind: FaultKind) {
+        world.allowance.isCalm = false
+        world.allowance.mayLackNumbers = world.allowance.mayLackNumbers || kind.mayLackNumbers
+        world.allowance.mayWait = world.allowance.mayWait || kind.mayWait
+    }
+
     /// All servers answer and all links carry again.
     func heal() {
-        world.apns.set(Scenario())
+        rules.removeAll()
+        setRules()
         kafka.heal()
         redis.heal()
         for worker in world.workers {
@@ -63,7 +71,8 @@ final class Faults {
         case .join: join()
         case .redisLink: link(someRedis, "Redis")
         case .apnsLink: link(APNsSeat.address, "APNs")
-        case .apnsAnswers: answers()
+        case .apnsAnswers: refuse()
+        case .apnsTokens: killToken()
         case .apnsGoAway:
             world.story.tell("fault: APNs sends GOAWAY")
             world.apns.goAway()
@@ -87,6 +96,9 @@ final class Faults {
         case .clockJump: clockJump()
         }
     }
+
+    /// What APNs answered by fault.
+    private(set) var answers: [AnswerPeriod] = []
 
     /// Writes that Redis has lost so far.
     var losses: [Loss] { redis.losses }
@@ -180,20 +192,91 @@ final class Faults {
 
     // MARK: APNs
 
-    private func answers() {
-        let cases: [(String, ScenarioAction)] = [
-            ("429", .answer(ScenarioAnswer(429, "TooManyRequests"))),
-            ("500", .answer(ScenarioAnswer(500, "InternalServerError"))),
-            ("503", .answer(ScenarioAnswer(503, "ServiceUnavailable"))),
-            ("a refused stream", .reset(.refusedStream)),
+    private func refuse() {
+        let cases: [(String, ScenarioAction, AnswerPeriod?)] = [
+            ("429", .answer(ScenarioAnswer(429, "TooManyRequests")), period(429)),
+            ("429 with Retry-After", retryLater(429, "TooManyRequests", 2), period(429, 2)),
+            ("429 with a longer Retry-After", retryLater(429, "TooManyRequests", 12), period(429, 12)),
+            ("500", .answer(ScenarioAnswer(500, "InternalServerError")), period(500)),
+            ("503", .answer(ScenarioAnswer(503, "ServiceUnavailable")), period(503)),
+            ("503 with Retry-After", retryLater(503, "ServiceUnavailable", 3), period(503, 3)),
+            ("a refused stream", .reset(.refusedStream), nil),
+            ("late", late(), nil),
         ]
-        let (name, action) = cases[system.choice(cases.count)]
+        let (name, action, period) = cases[system.choice(cases.count)]
         var match = ScenarioRule.Match()
         match.share = Double(system.number(5...100)) / 100
         let nanos = system.number(100_000_000...20 * Self.second)
         world.story.tell(
             "fault: APNs answers \(name) to \(Int((match.share ?? 1) * 100)) of 100 for \(nanos / 1_000_000) ms")
-        world.apns.set(Scenario(rules: [ScenarioRule(match, action)], seed: system.random.next()))
-        system.after(nanos: nanos) { [weak world] in world?.apns.set(Scenario()) }
+        add(ScenarioRule(match, action), for: nanos)
+        if var period {
+            period.toNanos = system.nowNanos &+ nanos &+ Self.second
+            answers.append(period)
+        }
+    }
+
+    private func period(_ status: Int, _ retryAfter: Int? = nil) -> AnswerPeriod {
+        AnswerPeriod(fromNanos: system.nowNanos, toNanos: .max, status: status, retryAfterSeconds: retryAfter)
+    }
+
+    private func retryLater(_ status: Int, _ reason: String, _ seconds: Int) -> ScenarioAction {
+        var answer = ScenarioAnswer(status, reason)
+        answer.retryAfterSeconds = seconds
+        return .answer(answer)
+    }
+
+    /// It takes its time, though less than a worker waits.
+    private func late() -> ScenarioAction {
+        var answer = ScenarioAnswer()
+        answer.delayMs = Int64(system.number(200...4000))
+        return .answer(answer)
+    }
+
+    /// APNs says that a token is dead, for the rest of the traffic.
+    private func killToken() {
+        let binds = world.traffic.states.filter { $0.tokenType == .alert }
+        guard !binds.isEmpty else { return }
+        let bind = binds[system.choice(binds.count)]
+        let token = bind.token ?? ""
+        guard !answers.contains(where: { $0.token == token }) else { return }
+        var period = AnswerPeriod(fromNanos: system.nowNanos, toNanos: .max, status: 410, token: token)
+        var answer = ScenarioAnswer(410, "Unregistered")
+        switch system.choice(5) {
+        case 0: answer = ScenarioAnswer(400, "BadDeviceToken")
+        case 1: answer = ScenarioAnswer(400, "DeviceTokenNotForTopic")
+        case 2: period.timestampMs = bind.sentMs - 5000
+        case 3: period.timestampMs = system.wallMs
+        default: break
+        }
+        answer.timestampMs = period.timestampMs
+        period.status = answer.status
+        answers.append(period)
+        var match = ScenarioRule.Match()
+        match.tokenPrefix = Array(token.utf8)
+        world.story.tell("fault: APNs answers \(answer.status) to …\(token.suffix(4))")
+        add(ScenarioRule(match, .answer(answer)), for: nil)
+    }
+
+    /// The rules at APNs by their number.
+    private var rules: [Int: ScenarioRule] = [:]
+    private var ruleNumber = 0
+
+    /// - Parameter nanos: nil: until the end of the traffic.
+    private func add(_ rule: ScenarioRule, for nanos: UInt64?) {
+        ruleNumber += 1
+        let number = ruleNumber
+        rules[number] = rule
+        setRules()
+        guard let nanos else { return }
+        system.after(nanos: nanos) { [weak self] in
+            self?.rules[number] = nil
+            self?.setRules()
+        }
+    }
+
+    private func setRules() {
+        let sorted = rules.sorted { $0.key < $1.key }.map(\.value)
+        world.apns.set(Scenario(rules: sorted, seed: system.random.next()))
     }
 }

@@ -16,6 +16,7 @@ struct Observer {
     var didPush: (Observed.Push) -> Void = { _ in }
     private static let topics = [
         "push.results", "push.state-results", "im.deliveries", "push.dead-letter", "carillon.parked", "carillon.chunks",
+        "push.sms", "push.feedback",
     ]
 
     init(story: Story, partitions: Int) {
@@ -46,7 +47,9 @@ struct Observer {
             // The format is internal, but the event's own bytes are in it.
             guard let event = Self.eventID(in: record.value ?? []) else { return }
             let key = String(decoding: record.key ?? [], as: UTF8.self)
-            observed.handedOn.append(Observed.HandOn(atNanos: nanos, eventID: event, key: key))
+            let head = JudgeJSON(Array((record.value ?? []).prefix { $0 != UInt8(ascii: "\n") }))
+            let uids = head?["uids"]?.list?.compactMap(\.text) ?? head?["uid"]?.text.map { [$0] }
+            observed.handedOn.append(Observed.HandOn(atNanos: nanos, eventID: event, key: key, uids: uids))
             story.tell("handed on: event \(event) by \(topic), key \(key)", about: [event])
             return
         default: break
@@ -57,6 +60,8 @@ struct Observer {
         switch topic {
         case "push.state-results": takeStateResult(json, nanos)
         case "push.results": takeOutcome(json, nanos)
+        case "push.sms": takeSMS(json, nanos)
+        case "push.feedback": takeFeedback(json, nanos)
         default: takeDelivery(json, nanos)
         }
     }
@@ -73,11 +78,31 @@ struct Observer {
     private mutating func takeStateResult(_ json: JudgeJSON, _ nanos: UInt64) {
         let (event, outcome) = (json["event_id"]?.text ?? "", json["outcome"]?.text ?? "")
         if observed.results[event] == nil {
-            observed.results[event] = Observed.StateResult(atNanos: nanos, outcome: outcome)
+            observed.results[event] = Observed.StateResult(
+                atNanos: nanos, outcome: outcome, reason: json["reason"]?.text ?? "")
         }
         story.tell(
-            "state result: \(json["kind"]?.text ?? "") \(event) of \(json["uid"]?.text ?? ""): \(outcome)",
+            "state result: \(json["kind"]?.text ?? "") \(event) of \(json["uid"]?.text ?? ""): \(outcome) "
+                + (json["reason"]?.text ?? ""),
             about: [event])
+    }
+
+    private mutating func takeSMS(_ json: JudgeJSON, _ nanos: UInt64) {
+        let sms = Observed.SMS(
+            atNanos: nanos, app: json["app"]?.text ?? "", eventID: json["event_id"]?.text ?? "",
+            uid: json["uid"]?.text ?? "", reason: json["reason"]?.text ?? "", phone: json["phone"]?.text,
+            body: json["body"]?.text)
+        observed.sms.append(sms)
+        story.tell("SMS for \(sms.uid) of event \(sms.eventID): \(sms.reason)", about: [sms.eventID])
+    }
+
+    private mutating func takeFeedback(_ json: JudgeJSON, _ nanos: UInt64) {
+        let feedback = Observed.Feedback(
+            atNanos: nanos, app: json["app"]?.text ?? "", uid: json["uid"]?.text ?? "",
+            device: json["device"]?.text ?? "", token: json["token"]?.text ?? "", cause: json["cause"]?.text ?? "",
+            boundMs: json["bound_ms"]?.number ?? 0)
+        observed.feedback.append(feedback)
+        story.tell("feedback: …\(feedback.token.suffix(4)) of \(feedback.uid) is removed by \(feedback.cause)")
     }
 
     private mutating func takeOutcome(_ json: JudgeJSON, _ nanos: UInt64) {
@@ -85,7 +110,8 @@ struct Observer {
             atNanos: nanos, eventID: json["event_id"]?.text ?? "", uid: json["uid"]?.text ?? "",
             device: json["device"]?.text ?? "", verdict: json["verdict"]?.text ?? "",
             reason: json["reason"]?.text ?? "", pid: json["pid"]?.text ?? "", badge: json["badge"]?.number,
-            isOfBadge: (json["msg_id"]?.text ?? "").isEmpty && json["lane"] == nil, app: json["app"]?.text ?? "")
+            isOfBadge: (json["msg_id"]?.text ?? "").isEmpty && json["lane"] == nil, app: json["app"]?.text ?? "",
+            attempts: json["attempts"]?.number, latencyMs: json["latency_ms"]?.number)
         observed.outcomes.append(outcome)
         story.tell(
             "result: event \(outcome.eventID) of \(outcome.uid), \(outcome.text)"
@@ -101,7 +127,9 @@ struct Observer {
                 Observed.Delivery(
                     atNanos: nanos, app: app, eventID: eventID, uid: target["uid"]?.text ?? "",
                     device: target["device"]?.text ?? "", alerts: target["alert"]?.flag ?? false,
-                    isPushed: target["pushed"]?.flag ?? false, wantsAck: target["ack_by_ms"] != nil))
+                    isPushed: target["pushed"]?.flag ?? false, wantsAck: target["ack_by_ms"] != nil,
+                    ackByMs: target["ack_by_ms"]?.number, gateway: json["gateway"]?.text ?? "",
+                    connection: target["conn_epoch"]?.number ?? -1, pid: target["pid"]?.text))
         }
         story.tell(
             "delivery by \(json["gateway"]?.text ?? "") to "
@@ -138,6 +166,11 @@ struct Observer {
         push.messageID =
             json?["mid"]?.text ?? json?["rc"]?["id"]?.text ?? json?["message"]?["params"]?["msg_id"]?.text
             ?? aps?["content-state"]?["event"]?.text
+        push.topic = topic
+        push.collapseID = request.headers["apns-collapse-id"] ?? ""
+        push.bytes = request.bytes
+        push.payload = json
+        push.reason = request.reason ?? ""
         push.type = request.headers["apns-push-type"] ?? ""
         push.priority = request.headers["apns-priority"].flatMap { Int64($0) }
         push.expiration = request.headers["apns-expiration"].flatMap { Int64($0) }

@@ -33,12 +33,21 @@ public final class World {
     private var isTrafficOver = false
     /// What the faults of this run allow.
     var allowance = Allowance()
+    /// What was judged.
+    private(set) var evidence: Evidence?
+
+    struct Evidence {
+        var sources: Judge.Sources
+        var observed: Observed
+        var allowance: Allowance
+    }
+
     static let group = "carillon"
     private static let second: UInt64 = 1_000_000_000
 
     init(_ plan: Plan, _ key: SimulatedKey, keepsLog: Bool, message: String?) throws {
         self.plan = plan
-        let system = SimulatedSystem(seed: plan.seed)
+        let system = SimulatedSystem(seed: plan.seed, originMs: plan.originMs)
         self.system = system
         let story = Story(keeps: keepsLog, message: message) { system.nowNanos }
         self.story = story
@@ -74,9 +83,6 @@ public final class World {
     /// Runs to the end and judges.
     func run() throws -> [Violation] {
         story.tell(plan.text)
-        // A delivery without an ack becomes a push later than newer messages.
-        // A burst, a hold, and work that an app's share parks come later too.
-        allowance.mayReorder = !plan.kinds.isDisjoint(with: [.presence, .bursts, .desktops, .crowds])
         for _ in 0..<plan.workers { try startWorker() }
         traffic.begin()
         for group in traffic.groups {
@@ -234,13 +240,14 @@ public final class World {
         ) { [redis] in redis.command($0) }
         let sources = Judge.Sources(
             sent: traffic.sent, states: traffic.states, apps: plan.apps, groups: traffic.groups,
-            moves: gateways?.moves ?? [], movesEndNanos: gateways?.endNanos ?? .max)
+            moves: gateways?.moves ?? [], movesEndNanos: gateways?.endNanos ?? .max,
+            leaseLosses: gateways?.leaseLosses ?? [], originMs: system.originMs, answers: faults?.answers ?? [])
         allowance.losses = faults?.losses ?? []
         allowance.lostEvents = faults?.lostEvents ?? []
-        var judge = Judge(sources, observed: observer.observed, allowance: allowance)
-        let slackMs: Int64 =
+        allowance.clockSlackMs =
             plan.faults.contains(.clockJump) ? 3_600_000 : plan.faults.contains(.clock) ? 45_000 : 50
-        judge.clock = Steps.Clock(originMs: system.originMs, slackMs: slackMs)
+        evidence = Evidence(sources: sources, observed: observer.observed, allowance: allowance)
+        var judge = Judge(sources, observed: observer.observed, allowance: allowance)
         let violations = stranded + commits.violations.prefix(5) + bounds.violations + judge.run()
         for violation in violations {
             story.tell("VIOLATION of “\(violation.rule)”: \(violation.text)", about: [violation.message])

@@ -19,7 +19,7 @@ extension Judge {
     private func fault(in target: Observed.Delivery, of event: Sent) -> String? {
         if !event.recipients.contains(target.uid) { return "the user is no recipient" }
         if event.kind == .activity { return "an activity has none" }
-        if app(event.app).strategy == 2 { return "the strategy is APNs only" }
+        if strategy(event) == 2 { return "the strategy is APNs only" }
         let history = history(event.app, target.uid)
         if !history.mayBeLive(target.device, from: event.atNanos, to: target.atNanos) {
             return "the device is not live"
@@ -34,7 +34,7 @@ extension Judge {
 
     /// Each device that was live all the time has the event.
     private mutating func checkMissing(_ event: Sent) {
-        let strategy = app(event.app).strategy
+        let strategy = strategy(event)
         guard strategy == 1 || strategy == 3, !event.push.isVoip else { return }
         for uid in event.recipients {
             guard let last = (outcomes[event.eventID] ?? []).filter({ $0.uid == uid }).map(\.atNanos).max() else {
@@ -43,7 +43,9 @@ extension Judge {
             let history = history(event.app, uid)
             guard steps(event, uid, until: last).expired == .never else { continue }
             for device in history.connected.sorted()
-            where history.isLive(device, from: event.atNanos, to: last) {
+            where history.isLive(device, from: event.atNanos, to: last)
+                && (event.toDevices.isEmpty || event.toDevices.contains(device))
+            {
                 let has = (deliveries[event.eventID] ?? []).contains { $0.uid == uid && $0.device == device }
                 if !has {
                     found("deliveries", "\(event.messageID) has none to \(uid)'s live \(device)", event.messageID)

@@ -53,31 +53,16 @@ extension Judge {
         }
     }
 
-    /// The pushes of a conversation reach a device in the order of its messages.
-    mutating func checkOrder() {
-        var newest: [String: Sent] = [:]
-        var seen: Set<String> = []
-        for push in observed.pushes where push.status == 200 {
-            guard let event = event(of: push), event.kind != .activity, seen.insert(push.pid).inserted else { continue }
-            let key = "\(push.token) \(event.conversation)"
-            if let before = newest[key], before.seq > event.seq {
-                found(
-                    "the order of a conversation", "\(event.messageID) came after \(before.messageID)", event.messageID)
-            }
-            newest[key] = event
-        }
-    }
-
     // MARK: What a push is
 
     mutating func checkPushes() {
         for push in observed.pushes {
             let settings = app(push.app)
             if let badge = push.badge {
-                if settings.badge != .server {
+                if settings.badge == .none || settings.badge == .sender && badge != event(of: push)?.push.givenBadge {
                     found("the badge's owner", "\(push.app) counts none", push.messageID ?? "")
                 }
-                if settings.badgeCap > 0, badge > settings.badgeCap {
+                if settings.badge == .server, settings.badgeCap > 0, badge > settings.badgeCap {
                     found("the badge", "\(badge) is over the cap", push.messageID ?? "")
                 }
             }
@@ -94,7 +79,7 @@ extension Judge {
     }
 
     private func fault(in push: Observed.Push, of event: Sent, _ settings: AppSettings) -> String? {
-        if settings.strategy == 3, event.kind != .activity { return "the strategy is the long connection only" }
+        if strategy(event) == 3, event.kind != .activity { return "the strategy is the long connection only" }
         if let type = tokens[push.token]?.first?.tokenType, type != event.tokenType {
             return "the token is of type \(type.rawValue)"
         }
@@ -112,7 +97,6 @@ extension Judge {
                 return "the alert is denied by \(certain.reason)"
             }
             if let why = faultOver(push, event, uid) { return why }
-            if let why = faultText(push, event, uid, steps, settings) { return why }
         }
         return faultKind(push, event, settings)
     }
@@ -128,7 +112,7 @@ extension Judge {
             return push.names == ["content-available"] ? nil : "it has \(push.names.joined(separator: " "))"
         }
         if push.type != "alert" || push.body == nil { return "it is no alert" }
-        if settings.badge != .none, !push.isMutable { return "it has no mutable-content" }
+        if settings.badge != .none, event.push.isMutable, !push.isMutable { return "it has no mutable-content" }
         return nil
     }
 
@@ -144,28 +128,5 @@ extension Judge {
             }
         }
         return isOver ? "the activity is over" : nil
-    }
-
-    private static let generic = "你收到一条新消息"
-
-    private func faultText(
-        _ push: Observed.Push, _ event: Sent, _ uid: String, _ steps: Steps, _ settings: AppSettings
-    ) -> String? {
-        guard let body = push.body, event.kind != .activity, !event.push.isVoip else { return nil }
-        let words = event.push
-        let shows = history(event.app, uid).possible(from: event.atNanos, to: push.atNanos, first: true) { kind in
-            if case .showsDetail(let shows) = kind { shows } else { nil }
-        }
-        let plain = (steps.isForced ? words.force?.content : words.content) ?? Self.generic
-        let whole = words.hasPrefix ? "N: \(plain)" : plain
-        let isMerged = settings.burstTenths > 0 || settings.sendsDigests
-        if words.forcesDetail || shows == [true] {
-            return body == whole || isMerged ? nil : "it says “\(body)”, not “\(whole)”"
-        }
-        if shows == [false] {
-            return body.contains(plain) && plain != Self.generic || push.title != nil
-                ? "it shows hidden details: “\(body)”" : nil
-        }
-        return nil
     }
 }

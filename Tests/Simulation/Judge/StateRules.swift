@@ -3,6 +3,7 @@
 extension Judge {
     mutating func checkStates() {
         checkReports()
+        checkResults()
         // A worker whose clock is behind takes a change for older than it is.
         if clock.slackMs <= Self.clockStepMs { checkStale() }
     }
@@ -17,7 +18,7 @@ extension Judge {
             for (index, state) in states.enumerated() {
                 // Of a lost bind only the token's owner may be lost, or only the user's part.
                 guard let result = observed.results[state.eventID], result.outcome == "stale",
-                    !lostStates.contains(state.eventID)
+                    !lostStates.contains(state.eventID), !voidBinds.contains(state.eventID)
                 else { continue }
                 let isLater = states.enumerated().contains { place, other in
                     place != index && other.atNanos <= result.atNanos && other.replaces(state, isLater: place > index)
@@ -27,6 +28,50 @@ extension Judge {
                     found("results", "\(state.eventID) of \(state.uid) is stale, and nothing is newer", state.eventID)
                 }
             }
+        }
+    }
+
+    /// Without a fault each result is the one that the records before it give.
+    private mutating func checkResults() {
+        for state in states where observed.results[state.eventID] == nil && allowance.lostEvents.isEmpty {
+            found("results", "\(state.eventID) of \(state.uid) has none", state.eventID)
+        }
+        guard !mayRepeat, allowance.losses.isEmpty, clock.slackMs <= Self.clockStepMs else { return }
+        for history in histories.sorted(by: { $0.key < $1.key }) {
+            for (index, state) in history.value.states.enumerated() {
+                guard let result = observed.results[state.eventID] else { continue }
+                if let why = fault(in: result, of: state, index, history.value) {
+                    found(
+                        "results", "\(state.eventID) of \(state.uid) is \(result.outcome) \(result.reason): \(why)",
+                        state.eventID)
+                }
+            }
+        }
+    }
+
+    private func fault(
+        in result: Observed.StateResult, of state: StateSent, _ index: Int, _ history: History
+    ) -> String? {
+        let earlier = history.states[..<index]
+        switch state.kind {
+        case .bind(_, let token, _):
+            if unsureTokens.contains(token) { return nil }
+            if voidBinds.contains(state.eventID) { return result.outcome == "applied" ? "a newer bind is stored" : nil }
+            let isSame = earlier.last { $0.token == token }.map {
+                $0.tokenType != nil && $0.words.version == state.words.version
+            }
+            if isSame == true { return nil }
+            return result.outcome == "applied" ? nil : "it is the newest bind"
+        case .unbind(_, let token):
+            guard let bind = tokens[token]?.last(where: { $0.atNanos < state.atNanos }), bind.uid == state.uid,
+                observed.applied(bind) < state.atNanos, !isRefused(token)
+            else { return nil }
+            return result.outcome == "applied" ? nil : "the token is the user's"
+        case .ack: return result.outcome == "applied" ? nil : "an ack always counts"
+        case .mute, .quiet, .quietSwitch, .quietLevel, .showsDetail, .desktopPolicy, .language, .phone:
+            return result.outcome == "ignored" ? "settings are never ignored" : nil
+        case .read, .report: return result.outcome == "ignored" ? "it is never ignored" : nil
+        case .pushReport: return nil
         }
     }
 
@@ -43,7 +88,9 @@ extension Judge {
             let binds = history(state.app, state.uid).states.filter {
                 if case .bind(device, _, .alert) = $0.kind { true } else { false }
             }
-            let isSteady = binds.count == 1 && (tokens[binds[0].token ?? ""] ?? []).count == 1
+            let isSteady =
+                binds.count == 1 && (tokens[binds[0].token ?? ""] ?? []).count == 1
+                && !isRefused(binds[0].token ?? "")
             if outcome == "ignored", isSteady {
                 found("reports", "\(state.eventID) of \(messageID) at \(state.uid)'s \(device) is ignored", messageID)
             }
@@ -62,7 +109,10 @@ extension StateSent {
             isLater && device == otherDevice && type == otherType
         case (.mute(let conversation, _, _), .mute(let otherConversation, _, _)):
             conversation == otherConversation && sentMs >= other.sentMs
-        case (.quiet, .quiet), (.showsDetail, .showsDetail), (.desktopPolicy, .desktopPolicy): sentMs >= other.sentMs
+        case (.quiet, .quiet), (.showsDetail, .showsDetail), (.quietSwitch, .quietSwitch), (.quietLevel, .quietLevel),
+            (.quiet, .quietSwitch), (.quiet, .quietLevel), (.language, .language), (.phone, .phone),
+            (.desktopPolicy, .desktopPolicy):
+            sentMs >= other.sentMs
         case (.report(_, let ms), .report(_, let otherMs)): ms >= otherMs
         case (.read(let conversation, let upTo), .read(let otherConversation, let otherUpTo)):
             conversation == otherConversation && upTo >= otherUpTo && sentMs <= other.sentMs

@@ -22,7 +22,7 @@ extension Judge {
         let (whole, named) = (own.filter(\.device.isEmpty), own.filter { !$0.device.isEmpty })
         let firstNanos = named.map(\.atNanos).min() ?? .max
         let isUncounted = whole.allSatisfy { one in
-            one.atNanos <= firstNanos && (one.reason == "conv_muted" || !event.push.isCounted)
+            !event.push.isCounted || one.atNanos <= firstNanos && one.reason == "conv_muted"
         }
         if isUncounted { return true }
         // The ack came after the record, and before the next try.

@@ -112,14 +112,16 @@ extension Judge {
                 if outcome.device.isEmpty ? !steady.isEmpty : steady.contains(outcome.device) {
                     return "it has a token"
                 }
-            case "connection_only": if app(event.app).strategy != 3 { return "the strategy is another" }
+            case "connection_only": if strategy(event) != 3 { return "the strategy is another" }
             case "coalesced": if !mayBeMerged(event, history, outcome.atNanos) { return "no later push includes it" }
             case "activity_over": if !mayBeOver(event) { return "the activity goes on" }
             case "desktop_online":
                 if !history.mayHaveDesktop(from: event.atNanos, to: outcome.atNanos) { return "no desktop is live" }
                 if !mayWaitForDesktop(event, history, outcome.atNanos) { return "the phones need not wait" }
             case "token_moved": if !mayMove(event, history, outcome.atNanos) { return "no token moved" }
-            case "no_recipients", "payload_too_large": return "the contract gives no such reason here"
+            case "payload_too_large":
+                if (event.push.key?.utf8.count ?? 0) < 3000 { return "its payload fits" }
+            case "no_recipients": return "the contract gives no such reason here"
             default: break
             }
         default: break
@@ -149,7 +151,12 @@ extension Judge {
     private func mayBeMerged(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
         if app(event.app).burstTenths > 0 { return true }
         let own = Set(history.states.compactMap(\.token))
-        return sent.contains { $0.app == event.app && $0.target == event.messageID }
+        return sent.contains { other in
+            other.app == event.app
+                && (other.target == event.messageID
+                    || event.push.collapseID != nil && other.push.collapseID == event.push.collapseID
+                        && other.eventID != event.eventID)
+        }
             && observed.pushes.contains { $0.status == 429 && $0.atNanos <= nanos && own.contains($0.token) }
     }
 
@@ -161,9 +168,7 @@ extension Judge {
     }
 
     private func mayWaitForDesktop(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
-        history.possible(from: event.atNanos, to: nanos, first: true) { kind in
-            if case .desktopPolicy(let pushes, _) = kind { pushes } else { nil }
-        }.contains(false)
+        history.policies(from: event.atNanos, to: nanos).contains { !$0.pushes }
     }
 
     /// A token of the user was bound, or replaced, or taken by another user, between the event and its outcome; or Redis lost it.

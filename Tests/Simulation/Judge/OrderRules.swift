@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The pushes of a conversation reach a device in the order of its messages.
+extension Judge {
+    /// So soon after its event a push came without a wait that may reorder it.
+    private static let promptNanos: UInt64 = 1_000_000_000
+
+    mutating func checkOrder() {
+        var newest: [String: (event: Sent, atNanos: UInt64)] = [:]
+        var seen: Set<String> = []
+        for push in observed.pushes where push.status == 200 {
+            guard let event = event(of: push), event.kind != .activity, seen.insert(push.pid).inserted,
+                let uid = owner(of: push.token, appliedBefore: event.atNanos, at: push.atNanos)
+            else { continue }
+            // A background push has a lane of its own.
+            let key = "\(push.token) \(event.conversation) \(push.type)"
+            if let before = newest[key], before.event.seq > event.seq, !mayComeLate(push, event, uid) {
+                found(
+                    "the order of a conversation",
+                    "\(event.messageID) came to \(uid) after \(before.event.messageID)", event.messageID)
+            }
+            if newest[key].map({ $0.event.seq < event.seq }) ?? true { newest[key] = (event, push.atNanos) }
+        }
+    }
+
+    /// Something made this push wait, and not only the ones before it.
+    private func mayComeLate(_ push: Observed.Push, _ event: Sent, _ uid: String) -> Bool {
+        if event.isDoubled || mayBeSeveral(event) { return true }
+        if push.atNanos >= event.atNanos &+ Self.promptNanos, mayReorder || mayRepeat { return true }
+        if observed.handedOn.contains(where: { $0.eventID == event.eventID }) { return true }
+        if pushes(of: event, to: device(of: push.token, event.app, uid, at: push.atNanos) ?? "", of: uid)
+            .contains(where: { $0.status != 200 })
+        {
+            return true
+        }
+        if (deliveries[event.eventID] ?? []).contains(where: { $0.uid == uid && $0.wantsAck }) { return true }
+        let history = history(event.app, uid)
+        return history.mayHaveDesktop(from: event.atNanos, to: push.atNanos)
+    }
+}
