@@ -8,7 +8,7 @@ import Redis
 /// | key | type | content | life |
 /// |---|---|---|---|
 /// | `c:u:{app:uid}` | hash | settings (`dn ds de dd dw dz dl sd pd ho la ph`) and tokens (`t` + kind + device); parked pushes of a device (`y` + device) | none |
-/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `k` digests of the last four messages that were revoked, `o` which owners are known (`KnownOwners`), `w` a lower badge that the devices do not have yet, `g` devices that lost a token lately, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
+/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `k` digests of the last four messages that were revoked, `o` which owners are known (`KnownOwners`), `w` a lower badge that the devices do not have yet, `d` devices that account switches took, `g` devices that lost a token lately, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | members that a read or revoke removed from the ledger, by time | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind); finished, with what happened (`TraceBytes`) | 24 h or until expiry; with a trace `trace.ttl_h` |
@@ -30,9 +30,9 @@ import Redis
 /// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that DND held back, and those of an open digest | 48 h, ≤ 1000 |
 /// | `c:q:{q<n>}` | zset | users with a due digest, by time; under a lease, by its end | until done |
 ///
-/// The hash tag is the text between the first `{` and the next `}`. It begins in our own text, so a brace inside an
-/// identifier shortens the tag equally for every key of that user: it can put two users into one slot, never one user
-/// into two. `<n>` is the length of the uid in bytes: without it a uid with a brace could form another user's key.
+/// The hash tag is the text between the first `{` and the next `}`. A `}` in an identifier would end it there, so that many users
+/// could share a slot: such a tag is `{:app:id}` with `%7D` for `}` and `%25` for `%`. No app's id has a colon. The keys of others
+/// (`p:`, `g:`) have the identifiers as they are. `<n>` is the length of the uid in bytes.
 enum StateKeys {
     /// Lua counts in doubles. A larger time or number would lose its last digits.
     static let numberMax: Int64 = 9_007_199_254_740_991
@@ -41,6 +41,8 @@ enum StateKeys {
     static let acknowledgementSeconds: Int64 = 600
     static let reportSeconds: Int64 = 7 * 86_400
     static let activitySeconds: Int64 = 13 * 3600
+    /// What a user without tokens leaves: a season, so that who comes back finds the settings.
+    static let leftSeconds: Int64 = 90 * 86_400
     /// What one user's clients can make Redis keep, whatever they send.
     static let acknowledgementsMax: Int64 = 1_024
     static let acknowledgementBytesMax: Int64 = 2_048
@@ -79,6 +81,43 @@ enum StateKeys {
         return min(max(markSecondsMin, left), markSecondsMax)
     }
 
+    /// The hash tag of Carillon's own keys for an identifier, with its braces.
+    static func tag(_ app: String, _ id: String) -> String {
+        id.utf8.contains(UInt8(ascii: "}")) ? "{:\(app):\(escaped(id))}" : "{\(app):\(id)}"
+    }
+
+    private static func escaped(_ id: String) -> String {
+        var bytes: [UInt8] = []
+        for byte in id.utf8 {
+            switch byte {
+            case UInt8(ascii: "}"): bytes += Array("%7D".utf8)
+            case UInt8(ascii: "%"): bytes += Array("%25".utf8)
+            default: bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The identifier in a tag without its braces; nil if it is not of this app.
+    static func id(inTag tag: UnsafeRawBufferPointer, app: String, atMost limit: Int) -> String? {
+        let plain = Array("\(app):".utf8)
+        if tag.starts(with: plain) {
+            return CompactText.text(UnsafeRawBufferPointer(rebasing: tag.dropFirst(plain.count)), atMost: limit)
+        }
+        guard tag.first == UInt8(ascii: ":"), tag.dropFirst().starts(with: plain) else { return nil }
+        var bytes: [UInt8] = []
+        var rest = tag.dropFirst(plain.count + 1)
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%") {
+                bytes.append(rest.first == UInt8(ascii: "7") ? UInt8(ascii: "}") : byte)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return bytes.withUnsafeBytes { CompactText.text($0, atMost: limit) }
+    }
+
     /// Eight bytes that represent a conversation in the ledger. Short members keep the ledger in one compact block.
     ///
     /// After a collision within one user's conversations, a read of one would also clear the other.
@@ -94,8 +133,22 @@ extension RedisCommand {
     mutating func key(_ name: StaticString, _ app: String, _ id: String) {
         part(word: name)
         part(byte: UInt8(ascii: ":"))
+        ownTag(app, id)
+        end()
+    }
+
+    /// The same for a key that others write.
+    mutating func key(ofOthers name: StaticString, _ app: String, _ id: String) {
+        part(word: name)
+        part(byte: UInt8(ascii: ":"))
         part(hashTag: app, id)
         end()
+    }
+
+    /// `StateKeys.tag`
+    private mutating func ownTag(_ app: String, _ id: String) {
+        if part(hashTag: app, id, without: UInt8(ascii: "}")) { return }
+        part(StateKeys.tag(app, id))
     }
 
     /// `<name><length of uid>:{app:uid}<kind><suffix>` as one argument.
@@ -105,7 +158,7 @@ extension RedisCommand {
         part(word: name)
         part(Int64(uid.utf8.count))
         part(byte: UInt8(ascii: ":"))
-        part(hashTag: app, uid)
+        ownTag(app, uid)
         if let kind { part(byte: kind.letter) }
         part(suffix)
         end()

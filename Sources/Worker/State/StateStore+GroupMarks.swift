@@ -99,11 +99,11 @@ extension StateStore {
 
     /// A page of the common mark keys of an app: `{cursor, keys}`.
     func scanGroupMarks(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, toNodeOf: "{\(app):\(uid)}") { command in
+        try client.command(tag, toNodeOf: StateKeys.tag(app, uid)) { command in
             command.arg(word: "SCAN")
             command.arg(String(cursor))
             command.arg(word: "MATCH")
-            command.part(word: "c:e:{")
+            command.part(word: "c:e:{*")
             command.part(Self.literal(app))
             command.part(word: ":*}")
             command.end()
@@ -114,11 +114,9 @@ extension StateStore {
 
     /// The message id of a common mark key.
     static func messageID(ofKey key: UnsafeRawBufferPointer, app: String) -> String? {
-        let head = Array("c:e:{\(app):".utf8)
-        guard key.count > head.count, key.prefix(head.count).elementsEqual(head), key.last == UInt8(ascii: "}") else {
-            return nil
-        }
-        return CompactText.text(
-            UnsafeRawBufferPointer(rebasing: key[head.count..<(key.count - 1)]), atMost: InputLimit.id)
+        let head = Array("c:e:{".utf8)
+        guard key.starts(with: head), key.count > head.count, key.last == UInt8(ascii: "}") else { return nil }
+        return StateKeys.id(
+            inTag: UnsafeRawBufferPointer(rebasing: key[head.count..<(key.count - 1)]), app: app, atMost: InputLimit.id)
     }
 }

@@ -43,7 +43,7 @@ extension StateStore {
     public func readMember(app: String, group: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HGET")
-            command.key("g", app, group)
+            command.key(ofOthers: "g", app, group)
             command.arg(uid)
         }
     }
@@ -60,7 +60,7 @@ extension StateStore {
     public func readPresence(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HGETALL")
-            command.key("p", app, uid)
+            command.key(ofOthers: "p", app, uid)
         }
     }
 
@@ -81,7 +81,7 @@ extension StateStore {
     public func members(app: String, group: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads, order: .fixed) { command in
             command.arg(word: "HSCAN")
-            command.key("g", app, group)
+            command.key(ofOthers: "g", app, group)
             command.arg(String(cursor))
             command.arg(word: "COUNT")
             command.arg(max(1, count))
@@ -92,7 +92,7 @@ extension StateStore {
     func memberCount(app: String, group: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HLEN")
-            command.key("g", app, group)
+            command.key(ofOthers: "g", app, group)
         }
     }
 

@@ -6,17 +6,15 @@ import Redis
 extension StateStore {
     /// A page of the keys of a user's marks, from a scan of all keys on that user's server: `{cursor, keys}`.
     func scanMarks(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, toNodeOf: "{\(app):\(uid)}") { command in
+        try client.command(tag, toNodeOf: StateKeys.tag(app, uid)) { command in
             command.arg(word: "SCAN")
             command.arg(String(cursor))
             command.arg(word: "MATCH")
             command.part(word: "c:d")
             command.part(Int64(uid.utf8.count))
-            command.part(word: ":{")
-            command.part(Self.literal(app))
             command.part(word: ":")
-            command.part(Self.literal(uid))
-            command.part(word: "}*")
+            command.part(Self.literal(StateKeys.tag(app, uid)))
+            command.part(word: "*")
             command.end()
             command.arg(word: "COUNT")
             command.arg(count)
@@ -25,7 +23,7 @@ extension StateStore {
 
     /// Kind and id of a mark's key; nil if it is not a mark of this user.
     static func mark(ofKey key: UnsafeRawBufferPointer, app: String, uid: String) -> (kind: PairKind, id: String)? {
-        let head = Array("c:d\(uid.utf8.count):{\(app):\(uid)}".utf8)
+        let head = Array("c:d\(uid.utf8.count):\(StateKeys.tag(app, uid))".utf8)
         guard key.count > head.count, key.prefix(head.count).elementsEqual(head),
             let kind = PairKind(rawValue: String(decoding: key[head.count...head.count], as: UTF8.self))
         else { return nil }
