@@ -31,7 +31,7 @@ public struct OwnWorld: Sendable {
     private static let groupsMax = 1_000
     private static let membersMax = 200
     private static let stateKinds: Set = [
-        "bind", "unbind", "settings", "mute", "read", "badge_report", "ack", "open_report", "arrived_report",
+        "bind", "unbind", "settings", "mute", "read", "badge_report", "ack", "open_report", "arrived_report", "forget",
     ]
 
     /// - Parameter lines: the non-empty lines of the file.

@@ -90,7 +90,7 @@ struct ScriptGenerator {
 
     private mutating func reads() -> [[UInt8]] {
         let user = user()
-        let keys = [key("c:s:", user), key("c:l:", user), key("c:x:", user)]
+        let keys = [key("c:s:", user), key("c:l:", user), key("c:x:", user), "c:u:" + user]
         let place = words.below(3)
         switch words.below(5) {
         case 0:
@@ -121,15 +121,22 @@ struct ScriptGenerator {
         let owner = "c:o:{\(token)}"
         let early = "c:e:{\(token)}"
         switch words.below(10) {
-        case 0, 1: return call(StateScripts.bindOwner, [owner, early], [version, uid])
+        case 0, 1: return call(StateScripts.bindOwner, [owner, early], [version, uid, String(time())])
         case 2: return call(StateScripts.settleOwner, [owner], [version, uid])
         case 3: return call(StateScripts.unbindOwner, [owner, early], [version, uid])
-        case 4: return call(StateScripts.retireOwner, [owner], [version, uid, words.pick(["u", "d"])])
+        case 4:
+            return call(
+                StateScripts.retireOwner, [owner],
+                [version, uid] + words.pick([["u", ""], ["d", String(time())], ["s", String(time())]]))
         case 5: return call(StateScripts.reviveOwner, [owner], [version, uid])
         case 6:
             return call(
-                StateScripts.dropToken, ["c:u:" + user, "c:s:" + user],
-                [token, version, words.pick(["", String(time())]), String(Self.base + 5000)])
+                StateScripts.dropToken, ["c:u:" + user, "c:s:" + user, "c:b:" + user],
+                [token, version, words.pick(["", String(time())]), String(Self.base + 5000)]
+                    + words.pick([
+                        [], ["", "", "ta2:d1"], [String(time()), "", ""], [String(time()), "2:d1", ""],
+                        [String(time()), "2:d1", "", "aa01 1001", "aa02 1002", "bb03 1003"],
+                    ]))
         case 7:
             return call(
                 StateScripts.listActivityUser, ["c:a:{im:act}"], [uid, words.pick(["1", "2", "5"]), "90000"])
@@ -140,7 +147,7 @@ struct ScriptGenerator {
         default:
             let bound = time()
             return call(
-                StateScripts.addToken, [key("c:u:", user), "c:s:" + user, "c:v:" + user],
+                StateScripts.addToken, [key("c:u:", user), "c:s:" + user, "c:v:" + user, "c:b:" + user],
                 [
                     words.pick(["ta2:d1", "ta2:d2", "tv2:d1", "t1"]), "1 \(version) \(bound) \(token) p 3:top", version,
                     String(bound),
@@ -195,7 +202,8 @@ struct ScriptGenerator {
 
     private mutating func settings() -> [[UInt8]] {
         let user = user()
-        switch words.below(9) {
+        switch words.below(10) {
+        case 9: return forgetting(user)
         case 0...2:
             let pairs = words.some(3) { words in
                 [
@@ -203,10 +211,12 @@ struct ScriptGenerator {
                     words.pick(["", "0", "1", "08:00", "22:00", "x"]),
                 ]
             }
-            return call(StateScripts.settings, ["c:u:" + user], [String(time()), String(Self.base + 5000)] + pairs)
+            return call(
+                StateScripts.settings, ["c:u:" + user, "c:s:" + user],
+                [String(time()), String(Self.base + 5000)] + pairs)
         case 3, 4:
             return call(
-                StateScripts.mute, [key("c:s:", user)],
+                StateScripts.mute, [key("c:s:", user), "c:u:" + user],
                 [
                     "m\(words.below(3))", words.pick(["0", "1", "2"]), words.pick(["-", String(time())]),
                     String(time()), String(Self.base),
@@ -223,6 +233,17 @@ struct ScriptGenerator {
                 ["2 \(time()) 1 \(words.below(9))", "id\(words.below(3))", "90000"])
         default: return call(StateScripts.forgetParkedConversation, ["c:g:" + user], ["id\(words.below(3))"])
         }
+    }
+
+    private mutating func forgetting(_ user: String) -> [[UInt8]] {
+        if words.below(3) == 0 {
+            return call(StateScripts.forgetOwner, ["c:o:{aa01}", "c:e:{aa01}"], ["1001", words.pick(["u1", "u2"])])
+        }
+        let names = ["u", "s", "l", "x", "k", "a", "g", "h", "p", "r", "b"]
+        return call(
+            StateScripts.forgetUser, names.map { "c:\($0):" + user },
+            [String(time()), String(Self.base + 5000)]
+                + words.pick([["l"], ["c"], ["c", "aa01 1001", "aa02 1002", "bb03 1003", "aa01 1003"]]))
     }
 
     /// Damages the scripts' keys, or takes them away.

@@ -58,6 +58,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "ack": {"uid": "u", "device": "d", "conn_epoch": 5, "msg_ids": ["m"]},
     "open_report": {"uid": "u", "device": "d", "pid": "p", "opened_ms": 1_600_000_000_000, "msg_id": "m"},
     "arrived_report": {"uid": "u", "device": "d", "pid": "p", "arrived_ms": 1_600_000_000_000, "msg_id": "m"},
+    "forget": {"uid": "u"},
 }
 # Rules that a schema cannot express: they depend on another field, the configuration or the whole record.
 # The schema must refuse everything else that the worker refuses.

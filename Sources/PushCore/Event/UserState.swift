@@ -17,6 +17,8 @@ public struct UserState: Sendable {
         case openReport(PushReport)
         /// A push reached the device, reported by its service extension.
         case arrivedReport(PushReport)
+        /// Everything stored about the user goes.
+        case forget
 
         /// The `kind` of its record.
         public var kind: String {
@@ -30,6 +32,7 @@ public struct UserState: Sendable {
             case .ack: "ack"
             case .openReport: "open_report"
             case .arrivedReport: "arrived_report"
+            case .forget: "forget"
             }
         }
     }

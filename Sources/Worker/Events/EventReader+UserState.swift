@@ -43,6 +43,7 @@ extension EventReader {
             let msgIDs = try record.identifiers(.msgIDs, bytes: InputLimit.id, atMost: InputLimit.acknowledged)
             guard let msgIDs else { throw record.missing(.msgIDs) }
             return .ack(device: device, connectionEpoch: try record.int(.connEpoch), msgIDs: msgIDs)
+        case "forget": return .forget
         case "arrived_report": return .arrivedReport(try report(record, at: .arrivedMs, sentMs: sentMs))
         default: return .openReport(try report(record, at: .openedMs, sentMs: sentMs))
         }

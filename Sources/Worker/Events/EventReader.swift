@@ -197,7 +197,8 @@ public final class EventReader {
     private static func home(of kind: String) -> RecordClass? {
         switch kind {
         case "message", "revoke", "live_activity": .events
-        case "bind", "unbind", "settings", "mute", "read", "badge_report", "ack", "open_report", "arrived_report":
+        case "bind", "unbind", "settings", "mute", "read", "badge_report", "ack", "open_report", "arrived_report",
+            "forget":
             .userState
         default: nil
         }

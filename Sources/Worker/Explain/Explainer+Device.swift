@@ -103,8 +103,10 @@ struct DeviceContext {
         to token: BoundToken, _ standing: OwnerReply.Standing, _ steps: [Explanation.Step]
     ) -> Explanation {
         let claim = user.claim
-        let lastCheck = SendFacts(isRead: claim.isRead, isRevoked: claim.isRevoked, isTokenOwned: standing == .owned)
-            .reason(expireAtMs: user.event.job.expiresAtMs, now: user.event.now)
+        let lastCheck = SendFacts(
+            isRead: claim.isRead, isRevoked: claim.isRevoked, isTokenOwned: standing == .owned || standing == .refused
+        )
+        .reason(expireAtMs: user.event.job.expiresAtMs, now: user.event.now)
         let badge = user.job.badge(claim.badge, isLowered: claim.lowered)
         let made = MadePush(user, token, badge: badge)
         var steps = steps
@@ -254,6 +256,7 @@ extension OwnerReply.Standing {
     fileprivate var word: String {
         switch self {
         case .owned: "owned"
+        case .refused: "refused by APNs: it is being removed"
         case .rebound: "re-bound by the same user"
         case .moved: "bound to another user or to no user"
         }

@@ -48,6 +48,32 @@ extension StateReader {
         return (Self.ordered(records, plan, nowMs), waiting + (try await parked(app: app, uid: uid, nowMs: nowMs)))
     }
 
+    /// Removes all marks of a user, with their traces.
+    func removeMarks(app: String, uid: String) async throws(RedisFault) {
+        var cursor: UInt64 = 0
+        repeat {
+            let (at, next) = (cursor, ScanPage())
+            try await ask(
+                1,
+                { (store, tags) throws(RedisFault) in
+                    try store.scanMarks(app: app, uid: uid, cursor: at, count: 2000, tag: tags[0])
+                },
+                { _, reply in next.take(reply, app: app, uid: uid) })
+            for mark in next.marks {
+                try await ask(
+                    { (store, tag) throws(RedisFault) in
+                        try store.removeMark(app: app, uid: uid, name: mark.kind.rawValue + mark.id, tag: tag)
+                    }, { _ in })
+            }
+            cursor = next.cursor
+        } while cursor != 0
+        for id in try await messagesWithGroupMarks(app: app, uid: uid) {
+            try await ask(
+                { (store, tag) throws(RedisFault) in try store.removeGroupMark(app: app, uid: uid, id: id, tag: tag) },
+                { _ in })
+        }
+    }
+
     /// The devices that have a push in `carillon.parked`.
     private func parked(app: String, uid: String, nowMs: Int64) async throws(RedisFault) -> [WaitingPush] {
         try await recipient(app: app, uid: uid, conversation: "", group: nil).parked.compactMap { device, note in

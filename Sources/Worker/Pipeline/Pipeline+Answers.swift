@@ -26,7 +26,7 @@ extension Pipeline: RedisClientDelegate {
             dispatcher.didReply(tag, reply)
             passIfRouted(tag)
         case .sender: sender.didReply(tag, reply)
-        case .recorder: recorder.didReply(tag)
+        case .recorder: recorder.didReply(tag, reply)
         case .userStates: userStates.didReply(tag.ref, reply)
         case .bursts: bursts.didLook(tag.ref, ClaimReply(reply))
         case .digests: digests.didReply(tag, reply)

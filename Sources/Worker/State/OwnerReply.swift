@@ -27,6 +27,8 @@ public struct OwnerReply: Sendable, Equatable {
     enum Standing: Equatable {
         /// Unchanged: a push may be sent.
         case owned
+        /// APNs refused it as it was bound: the copy goes once the backend is notified (`TokenRemovals`).
+        case refused
         /// The user bound it again since it was read, or the device has another one now: the decision is made again
         /// (contract section 5, step 15).
         case rebound
@@ -39,10 +41,12 @@ public struct OwnerReply: Sendable, Equatable {
         guard text.skip("1 ") else { return .moved }
         let version = StateKeys.version(of: text.word())
         let isBound = text.skip("b ")
-        guard isBound || text.skip("u ") || text.skip("d "), let count = text.number(),
+        let isDead = !isBound && text.skip("d ")
+        guard isBound || isDead || text.skip("u ") || text.skip("s "), let count = text.number(),
             text.skip(count, ifTheyAre: uid), let version
         else { return .moved }
-        return isBound && version == token.version ? .owned : .rebound
+        if version != token.version { return .rebound }
+        return isBound ? .owned : isDead ? .refused : .rebound
     }
 
     /// - Returns: whether a push may go to this token of this user.

@@ -6,7 +6,8 @@ public enum RedisRights {
     /// Sent by `StateStore`, or called by its scripts. The last ones report a server's properties.
     private static let commands = [
         "append", "del", "eval", "evalsha", "exists", "expire", "get", "hdel", "hexists", "hget", "hgetall", "hincrby",
-        "hlen", "hmget", "hrandfield", "hscan", "hset", "hsetnx", "mget", "sadd", "scan", "scard", "set", "setrange",
+        "hlen", "hmget", "hrandfield", "hscan", "hset", "hsetnx", "mget", "persist", "sadd", "scan", "scard", "set",
+        "setrange",
         "smembers", "spop", "srem", "sunionstore", "zadd", "zcard", "zmscore", "zrange", "zrangebylex", "zrangebyscore",
         "zrem", "zremrangebyrank", "zremrangebyscore", "zscore", "dbsize", "info", "time", "cluster|info",
     ]

@@ -4,10 +4,10 @@ import Redis
 
 /// The commands of `UserStateTask`.
 extension StateStore {
-    func bindOwner(
-        _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
-    ) throws(RedisFault) {
-        try changeOwner(StateScripts.bindOwner, looksAtUnbinds: true, app, uid, token, version, tag)
+    func bindOwner(_ app: String, _ uid: String, _ binding: UserState.Binding, _ tag: UInt64) throws(RedisFault) {
+        try changeOwner(
+            StateScripts.bindOwner, looksAtUnbinds: true, app, uid, binding.token.hex, binding.version,
+            boundMs: binding.token.boundMs, tag)
     }
 
     func settleOwner(
@@ -25,23 +25,25 @@ extension StateStore {
     /// - Parameter looksAtUnbinds: the script's second key is that of early unbinds.
     private func changeOwner(
         _ script: RedisScript, looksAtUnbinds: Bool, _ app: String, _ uid: String, _ token: String, _ version: Int64,
-        _ tag: UInt64
+        boundMs: Int64? = nil, _ tag: UInt64
     ) throws(RedisFault) {
         try change(tag, script, keyCount: looksAtUnbinds ? 2 : 1) { command in
             command.key("c:o", app, token)
             if looksAtUnbinds { command.key("c:n", app, token) }
             command.arg(StateKeys.version(version))
             command.arg(uid)
+            if let boundMs { command.arg(StateKeys.time(boundMs)) }
         }
     }
 
     func addToken(
         _ app: String, _ uid: String, _ binding: UserState.Binding, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.addToken, keyCount: 3) { command in
+        try change(tag, StateScripts.addToken, keyCount: 4) { command in
             command.key("c:u", app, uid)
             command.key("c:s", app, uid)
             command.key("c:a", app, uid)
+            command.key("c:b", app, uid)
             command.arg(TokenText.field(device: binding.device, binding.token))
             command.arg(TokenText.head(binding.token, version: binding.version))
             command.arg(StateKeys.version(binding.version))
@@ -70,8 +72,9 @@ extension StateStore {
         _ app: String, _ uid: String, _ settings: UserState.SettingsChange, atMs: Int64, nowMs: Int64, _ tag: UInt64,
         isDryRun: Bool = false
     ) throws(RedisFault) {
-        try change(tag, isDryRun ? StateScripts.settingsDryRun : StateScripts.settings, keyCount: 1) { command in
+        try change(tag, isDryRun ? StateScripts.settingsDryRun : StateScripts.settings, keyCount: 2) { command in
             command.key("c:u", app, uid)
+            command.key("c:s", app, uid)
             command.arg(StateKeys.time(atMs))
             command.arg(StateKeys.time(nowMs))
             for (field, value) in SettingsText.pairs(settings) {
@@ -85,8 +88,9 @@ extension StateStore {
         _ app: String, _ uid: String, _ mute: (conversation: String, level: MuteLevel, untilMs: Int64?), atMs: Int64,
         nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.mute, keyCount: 1) { command in
+        try change(tag, StateScripts.mute, keyCount: 2) { command in
             command.key("c:s", app, uid)
+            command.key("c:u", app, uid)
             command.field("m", mute.conversation)
             command.arg(mute.level.rawValue)
             if let untilMs = mute.untilMs { command.arg(untilMs) } else { command.arg(word: "-") }
@@ -99,10 +103,11 @@ extension StateStore {
         _ app: String, _ uid: String, _ conversation: String, _ mark: UserState.ReadMark, atMs: Int64, nowMs: Int64,
         clears: Bool, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.read, keyCount: 3) { command in
+        try change(tag, StateScripts.read, keyCount: 4) { command in
             command.key("c:s", app, uid)
             command.key("c:l", app, uid)
             command.key("c:x", app, uid)
+            command.key("c:u", app, uid)
             command.field("r", conversation)
             command.digestPart(StateKeys.digest(conversation))
             command.end()
@@ -117,10 +122,11 @@ extension StateStore {
     func report(
         _ app: String, _ uid: String, value: Int64, clientMs: Int64, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.report, keyCount: 3) { command in
+        try change(tag, StateScripts.report, keyCount: 4) { command in
             command.key("c:s", app, uid)
             command.key("c:l", app, uid)
             command.key("c:x", app, uid)
+            command.key("c:u", app, uid)
             command.arg(StateKeys.time(clientMs))
             command.arg(min(max(0, value), 1_000_000_000))
             command.arg(StateKeys.time(nowMs))

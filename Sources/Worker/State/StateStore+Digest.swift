@@ -79,6 +79,15 @@ extension StateStore {
         }
     }
 
+    /// Nothing is due for the user any more. The reply is an integer.
+    func dropDue(_ user: DueUser, tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg(word: "ZREM")
+            command.queue(user.bucket)
+            command.arg(user.member)
+        }
+    }
+
     /// The digest was sent, or was empty. Two commands with the same tag.
     func endDigest(of user: DueUser, leaseMs: Int64, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in

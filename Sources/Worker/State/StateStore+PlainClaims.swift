@@ -56,7 +56,9 @@ extension StateStore {
     }
 
     /// Renews the ledger's lifetime.
-    func renewLedger(_ request: ClaimRequest, epoch: Int64?, tag: UInt64) throws(RedisFault) {
+    ///
+    /// - Parameter hadToken: the user had a token at some time; else the state has a lifetime too.
+    func renewLedger(_ request: ClaimRequest, epoch: Int64?, hadToken: Bool, tag: UInt64) throws(RedisFault) {
         try client.command(tag, claims) { command in
             command.arg(word: "EXPIRE")
             command.key("c:l", request.app, request.uid)
@@ -68,6 +70,12 @@ extension StateStore {
             command.key("c:s", request.app, request.uid)
             command.arg(word: "e")
             command.arg(epoch)
+        }
+        if hadToken { return }
+        try client.command(tag, claims) { command in
+            command.arg(word: "EXPIRE")
+            command.key("c:s", request.app, request.uid)
+            command.arg(StateKeys.leftSeconds)
         }
     }
 

@@ -155,17 +155,22 @@ public final class StateStore {
         }
     }
 
-    /// Removes a token that APNs refused, if the same token with the same `bound_ms` is still stored.
-    ///
-    /// Two commands: `tag` gets the number removed (0: it was bound again), `ownerTag` 1 or 0.
+    /// Takes a token that APNs refused from its owner. The reply is 1, or 0: it was bound again, or is another user's. Then
+    /// `removeToken`.
+    func retireDead(app: String, uid: String, token: BoundToken, tag: UInt64) throws(RedisFault) {
+        try retireOwner(
+            app: app, uid: uid, token: token.record.hex, version: token.version,
+            .dead(boundMs: token.record.boundMs), tag: tag)
+    }
+
+    /// Removes a token that APNs refused, if the same token with the same `bound_ms` is still stored. The reply is the number
+    /// removed.
     public func removeToken(
-        app: String, uid: String, token: BoundToken, nowMs: Int64, tag: UInt64, ownerTag: UInt64
+        app: String, uid: String, token: BoundToken, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
         try dropToken(
             app: app, uid: uid, token: token.record.hex, upTo: token.version, boundMs: token.record.boundMs,
             nowMs: nowMs, tag: tag)
-        try retireOwner(
-            app: app, uid: uid, token: token.record.hex, version: token.version, isDead: true, tag: ownerTag)
     }
 
     // MARK: Lowered badges (`clear_on_read`)
@@ -215,26 +220,53 @@ public final class StateStore {
     }
 
     func dropToken(
-        app: String, uid: String, token: String, upTo version: Int64, boundMs: Int64?, nowMs: Int64, tag: UInt64
+        app: String, uid: String, token: String, upTo version: Int64, boundMs: Int64? = nil, nowMs: Int64,
+        switched: UserStateTask.Switch? = nil, repeated field: String = "", tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.dropToken, keyCount: 2) { command in
+        try change(tag, StateScripts.dropToken, keyCount: 3) { command in
             command.key("c:u", app, uid)
             command.key("c:s", app, uid)
+            command.key("c:b", app, uid)
             command.arg(token)
             command.arg(StateKeys.version(version))
             command.optional(boundMs.map(StateKeys.time))
             command.arg(StateKeys.time(nowMs))
+            command.optional(switched.map { StateKeys.time($0.atMs) })
+            command.arg(switched?.device ?? "")
+            command.arg(field)
+            for ended in switched?.ended ?? [] { command.arg("\(ended.token) \(StateKeys.version(ended.version))") }
         }
     }
 
+    /// How a token stops being its owner's.
+    enum Retirement {
+        /// Its device has another one.
+        case replaced
+        /// APNs refused it, as it was bound at that time.
+        case dead(boundMs: Int64)
+        /// An account switch at that time.
+        case switched(atMs: Int64)
+    }
+
+    /// The reply is 1, or 0 if the user does not own the token by that bind any more.
     func retireOwner(
-        app: String, uid: String, token: String, version: Int64, isDead: Bool = false, tag: UInt64
+        app: String, uid: String, token: String, version: Int64, _ why: Retirement, tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.retireOwner, keyCount: 1) { command in
             command.key("c:o", app, token)
             command.arg(StateKeys.version(version))
             command.arg(uid)
-            command.arg(word: isDead ? "d" : "u")
+            switch why {
+            case .replaced:
+                command.arg(word: "u")
+                command.arg("")
+            case .dead(let boundMs):
+                command.arg(word: "d")
+                command.arg(StateKeys.time(boundMs))
+            case .switched(let atMs):
+                command.arg(word: "s")
+                command.arg(StateKeys.time(atMs))
+            }
         }
     }
 }

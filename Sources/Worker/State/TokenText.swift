@@ -18,9 +18,15 @@ enum TokenText {
         }
     }
 
+    /// The part of a field that names the device.
+    static func deviceWord(_ device: String) -> String {
+        var word = ""
+        CompactText.append(device, to: &word)
+        return word
+    }
+
     static func field(device: String, _ record: TokenRecord) -> String {
-        var field = "t" + letter(record.type)
-        CompactText.append(device, to: &field)
+        var field = "t" + letter(record.type) + deviceWord(device)
         switch record.type {
         case .alert, .voip: break
         case .activity: field += record.activityID ?? ""

@@ -56,10 +56,15 @@ public struct UserStateTask: Sendable {
     /// The present step. The order of a bind's steps guarantees that no previous owner gets a push.
     enum Step: Sendable, Equatable {
         case start
-        /// Previous owners with copies to delete; then the token is added (or not: its unbind was first).
-        case dropFormer([String], adds: Bool)
+        /// Deletes a previous owner's copy, and what the account switch ends; then the next one's.
+        case take(Taking)
+        /// Tells the owner entries of further tokens that they end; then their copies go.
+        case endTokens(Taking, [EndedToken])
         case add
         case retireReplaced(token: String, version: Int64, repeated: Bool)
+        /// Tells the token's own owner entry: an account switch at this time took the device after the bind, or the user was
+        /// forgotten then.
+        case endOwn(atMs: Int64)
         case settle(repeated: Bool)
         /// Adds the user to those who bound the activity; then the outcome is final.
         case list(StateOutcome)
@@ -79,6 +84,11 @@ public struct UserStateTask: Sendable {
     private(set) var step = Step.start
     /// Replies of this step still due.
     var due = 0
+    /// The users that a bind took the token from, and the other tokens that ended with that: once more if the bind is repeated
+    /// (`RecentChanges`), because these keys may be on another server.
+    var formerOwners: [String] = []
+    private var forgetting = Forgetting()
+    var endedTokens: [EndedToken] = []
     private let clearsOnRead: Bool
     /// The pid of the present report is not that of its message.
     var isUnknownPush = false
@@ -110,7 +120,11 @@ public struct UserStateTask: Sendable {
 
     /// The same record from its first step.
     func fromStart(nowMs: Int64) -> UserStateTask {
-        UserStateTask(app: app, sentMs: sentMs, nowMs: nowMs, state: state, clearsOnRead: clearsOnRead, record: record)
+        var task = UserStateTask(
+            app: app, sentMs: sentMs, nowMs: nowMs, state: state, clearsOnRead: clearsOnRead, record: record)
+        task.formerOwners = formerOwners
+        task.endedTokens = endedTokens
+        return task
     }
 
     /// Whether the record needs nothing from Redis. It is then done as `ignored(.unusable)`.
@@ -121,7 +135,7 @@ public struct UserStateTask: Sendable {
         case .read(_, let mark): (mark.seq ?? -1) < 0 && (mark.ms ?? -1) < 0
         case .bind(let binding): !Self.isToken(binding.token.hex)
         case .unbind(let unbinding): !Self.isToken(unbinding.token)
-        case .mute, .badgeReport, .openReport, .arrivedReport: false
+        case .mute, .badgeReport, .openReport, .arrivedReport, .forget: false
         }
     }
 
@@ -142,6 +156,10 @@ public struct UserStateTask: Sendable {
         case .read(let conversation, let mark):
             try store.read(
                 app, state.uid, conversation, mark, atMs: sentMs, nowMs: nowMs, clears: clearsOnRead, tag)
+        case .forget:
+            due = forgetting.commandCount
+            let user = Forgetting.User(app: app, uid: state.uid, atMs: sentMs, nowMs: nowMs)
+            for place in 0..<due { try forgetting.send(place, user, store, tag) }
         case .badgeReport(_, let value, let clientMs):
             try store.report(app, state.uid, value: value, clientMs: clientMs, nowMs: nowMs, tag)
         }
@@ -151,8 +169,9 @@ public struct UserStateTask: Sendable {
     public mutating func take(_ reply: borrowing RedisReply) -> Progress {
         due -= 1
         switch state.change {
-        case .bind, .unbind: return move(StepAnswer(reply))
+        case .bind, .unbind: return due > 0 ? .waiting : move(StepAnswer(reply))
         case .openReport(let report), .arrivedReport(let report): return takeReport(report, reply)
+        case .forget: return due > 0 ? .waiting : forgetting.move(StepAnswer(reply))
         case .ack(_, _, let msgIDs):
             acknowledged = min(acknowledged + Self.acknowledgedAtOnce, msgIDs.count)
             return acknowledged < msgIDs.count ? .next : .done(.applied(.none))
@@ -187,9 +206,9 @@ public struct UserStateTask: Sendable {
     /// Moves a bind or an unbind to its next step; pure.
     mutating func move(_ answer: StepAnswer) -> Progress {
         switch state.change {
-        case .bind(let binding): return moved(to: binding.next(after: step, answer))
+        case .bind(let binding): return moved(to: nextOfBind(binding, answer))
         case .unbind: return moved(to: Self.nextOfUnbind(after: step, answer))
-        case .settings, .mute, .read, .badgeReport, .ack, .openReport, .arrivedReport:
+        case .settings, .mute, .read, .badgeReport, .ack, .openReport, .arrivedReport, .forget:
             return .done(.ignored(.unusable))
         }
     }

@@ -7,15 +7,17 @@ import PushCore
 import Redis
 import Worker
 
-/// `carillon user`: shows the stored state of one user.
+/// `carillon user`: shows the stored state of one user, or removes it.
 struct UserCommand: Command {
     static let spec = CommandSpec(
         name: "user", summary: "the stored data of a user: presence, settings, tokens (hashed), badge",
-        details: "exit codes: 0 done, 1 Redis is down, 64 bad usage, 78 bad configuration",
+        details:
+            "--forget removes all of it, as the record `forget` does; gateways' presence stays\nexit codes: 0 done, 1 Redis is down, 64 bad usage, 78 bad configuration",
         options: [
             CommandSpec.config,
             .value("app", "APP", "the app's id", required: true),
             .value("user", "UID", "the user's id", required: true),
+            .flag("forget", "remove everything stored about the user"),
             CommandSpec.json,
         ])
 
@@ -23,12 +25,14 @@ struct UserCommand: Command {
     private let app: String
     private let uid: String
     private let isJSON: Bool
+    private let forgets: Bool
 
     init(_ arguments: Arguments) {
         path = arguments.string("config") ?? ""
         app = arguments.string("app") ?? ""
         uid = arguments.string("user") ?? ""
         isJSON = arguments.has("json")
+        forgets = arguments.has("forget")
     }
 
     func run() async -> ExitCode {
@@ -37,6 +41,7 @@ struct UserCommand: Command {
         guard let store = await RedisOpening.open(configuration, for: "user") else { return .failed }
         let code: ExitCode
         do throws(RedisFault) {
+            if forgets { try await store.forget(app: app, uid: uid) }
             let facts = try await store.user(app: app, uid: uid)
             Terminal.out(
                 asJSON: isJSON, json: UserText.json(facts, app: app, uid: uid),

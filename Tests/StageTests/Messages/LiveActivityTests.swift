@@ -80,6 +80,21 @@ import VirtualStage
         #expect(seen.outcomes(of: "e-l4-6") == ["l4/pad accepted ok", "l4/phone accepted ok"])
     }
 
+    /// Contract 14, "Live Activities".
+    @Test func `another token begins an activity that was ended anew`() throws {
+        let stage = try Stage.here
+        let new = token("l6", "phone/second")
+        try stage.play(
+            state: [.bind("l6", type: "activity", #","activity_id":"x""#)],
+            events: [.activity("l6-a", to: "l6", Self.la("end"))])
+        try stage.play(state: [
+            .bind("l6", type: "activity", as: new, version: 2, sentMs: nowMs, #","activity_id":"x""#)
+        ])
+        let seen = try stage.play(events: [.activity("l6-b", to: "l6", Self.la("update"))])
+        #expect(seen.outcomes(of: "e-l6-b") == ["l6/phone accepted ok"])
+        #expect(seen.accepted(new).count == 1)
+    }
+
     @Test func anUpdateThatWaitedBehindTheEndIsNotSent() throws {
         let stage = try Stage.here
         let slow = token("l5", "phone/activity", TokenPrefix.slow)

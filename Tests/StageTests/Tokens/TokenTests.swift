@@ -96,6 +96,35 @@ import VirtualStage
         #expect(seen.push(of: "t7-1")?.token == new)
     }
 
+    /// Contract 14, "Users".
+    @Test func `a forgotten user begins anew`() throws {
+        let stage = try Stage.here
+        try stage.play(state: [.bind("f1")], events: [.message("f1-1", to: ["f1"])])
+        try stage.play(state: [.state("forget", "f1", #""x":1"#)])
+        #expect(try stage.redisText("EXISTS c:o:{im:\(token("f1", "phone"))} c:l:{im:f1} c:d2:{im:f1}mf1-1") == ":0")
+        var seen = try stage.play(events: [.message("f1-2", to: ["f1"])])
+        #expect(seen.outcomes(of: "f1-2") == ["f1 suppressed no_token"])
+        try stage.play(state: [.bind("f1", sentMs: nowMs)])
+        seen = try stage.play(events: [.message("f1-3", to: ["f1"])])
+        #expect(seen.outcomes(of: "f1-3") == ["f1/phone accepted ok 2"], "two messages since")
+    }
+
+    /// Each bind is cheap, and none asks many former owners.
+    @Test func `a token that many users bind at once costs few commands for each bind`() throws {
+        let stage = try Stage.here
+        let shared = token("crowd", "shared")
+        func changes() throws -> Int {
+            Int(try stage.metric("carillon_redis_command_seconds_count", #"op="change""#))
+        }
+        let before = try changes()
+        try stage.writeState((1...800).map { .bind("crowd-\($0 % 100)", as: shared, version: $0) })
+        try stage.settle()
+        #expect(try changes() - before < 800 * 6)
+        let seen = try stage.play(events: (0..<100).map { .message("crowd-\($0)-m", to: ["crowd-\($0)"]) })
+        #expect(seen.pushes(to: shared).count == 1)
+        #expect(seen.outcomes(of: "crowd-0-m") == ["crowd-0/phone accepted ok 1"])
+    }
+
     @Test func aRefusalOlderThanTheBindKeepsTheToken() throws {
         let old = token("t8", "phone", TokenPrefix.goneLongAgo)
         let seen = try Stage.here.play(

@@ -41,6 +41,44 @@ struct WrongPersonTests {
         }
     }
 
+    private static let activity = #""activity_id":"ride","event":"update","state":{"n":1}"#
+
+    /// Contract 14, "Persons": an account switch without unbind.
+    @Test func `a phone that another user logs in on gets nothing more for its former user`() throws {
+        let stage = try Stage.here
+        try stage.play(state: [
+            .bind("left"), .bind("left", type: "voip"), .bind("left", type: "start"),
+            .bind("left", type: "activity", #","activity_id":"ride""#), .bind("left", "pad"),
+        ])
+        try stage.play(state: [.bind("came", "new", as: token("left", "phone"), version: 2, sentMs: nowMs)])
+        let seen = try stage.play(events: [
+            .message("left-call", to: ["left"], push: #""content":"call","voip":true"#),
+            .message("left-1", to: ["left"]),
+            .activity("left-a", to: "left", Self.activity), .message("came-1", to: ["came"]),
+        ])
+        #expect(seen.outcomes(of: "left-call") == ["left suppressed no_token"])
+        #expect(seen.outcomes(of: "left-1") == ["left/pad accepted ok 2"], "the call counts too")
+        #expect(seen.outcomes(of: "e-left-a") == ["left suppressed no_token"])
+        #expect(seen.outcomes(of: "came-1") == ["came/new accepted ok 1"])
+    }
+
+    /// Contract 14, "Persons", and 5, step 15.
+    @Test(arguments: [Hindrance.away, .unavailable])
+    func `a call that waited does not go to the phone of another user`(_ hindrance: Hindrance) throws {
+        let stage = try Stage.here
+        let (first, second) = ("caller-\(hindrance)", "next-\(hindrance)")
+        let voip = Line.usualToken(first, "phone", "voip")
+        try stage.play(state: [.bind(first), .bind(first, type: "voip")])
+        let message = Line.message("\(first)-1", to: [first], push: #""content":"call","voip":true"#)
+        let seen = try hindrance.during(stage) {
+            try hindrance.hold([message], token: voip, conv: "c-\(first)", stage)
+            try stage.writeState([.bind(second, as: token(first, "phone"), version: 2, sentMs: nowMs)])
+            try stage.settleState()
+        }
+        #expect(seen.accepted(voip).isEmpty)
+        #expect(seen.outcomes(of: "\(first)-1").count == 1)
+    }
+
     /// The user's message `<user>-1` waits for APNs; what comes meanwhile stands against it.
     private func expectUnsent(
         _ message: Line, of user: String, _ reason: String, _ hindrance: Hindrance,

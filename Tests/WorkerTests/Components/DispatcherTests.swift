@@ -95,6 +95,8 @@ struct DispatcherTests {
             let job = try Self.route(["phone"], world, parts)
             let outcome = PushOutcome.rejected(
                 status: 410, reason: APNsReason(bytes: "Unregistered".utf8), time: .ms(world.shard.nowMs))
+            // The owner entry says that it is still this bind.
+            world.component = parts.recorder
             try Self.end(job, 0, outcome, world, parts)
             #expect(world.results == ["phone rejected Unregistered"])
             #expect(world.records(\.feedback).count == 1 && job.machine.openDevices == 0)

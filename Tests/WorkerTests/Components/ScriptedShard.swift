@@ -226,9 +226,7 @@ extension FanOut: Answered {}
 extension Claims: Answered {}
 extension Dispatcher: Answered {}
 extension Sender: Answered {}
-extension Recorder: Answered {
-    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) { didReply(tag) }
-}
+extension Recorder: Answered {}
 
 extension ScriptedShard: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {

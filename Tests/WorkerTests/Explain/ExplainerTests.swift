@@ -260,6 +260,7 @@ struct ExplainerTests {
             ("ack", #""device":"d","conn_epoch":1,"msg_ids":["m"]"#),
             ("open_report", #""device":"d","pid":"0000","opened_ms":1700000000000"#),
             ("arrived_report", #""device":"d","pid":"0000","arrived_ms":1700000000000,"msg_id":"m""#),
+            ("forget", #""x":1"#),
         ]
         for (kind, fields) in states {
             rows.append((event(kind, #""uid":"bob",\#(fields)"#), ["state_change ok"], [1, 3]))

@@ -35,7 +35,7 @@ struct ActivityUsersTests {
         for (index, uid) in ["b", "a", "用户{}"].enumerated() {
             #expect(try await world.change(uid, bind("aa\(index)", activity: "ride")) == .applied(.none))
         }
-        #expect(try await world.change("b", bind("aa0", activity: "ride", version: 2)) == .applied(.none))
+        #expect(try await world.change("b", bind("aa0", activity: "ride", version: 2)) == .repeated)
         try await world.change("c", bind("cc", activity: "meal"))
         try await world.change("d", bind("dd", type: .alert, activity: "ride"))
         #expect(try await world.change("e", bind("ee", activity: nil)) == .applied(.none))

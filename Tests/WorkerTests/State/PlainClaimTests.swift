@@ -269,7 +269,7 @@ extension StateWorld {
         let renewal = box.claim.renewal(nowMs: request.nowMs)
         if renewal.life {
             // One reply or two, both to the tag.
-            try await ask({ try $0.renewLedger(request, epoch: nil, tag: $1) }, { _ in })
+            try await ask({ try $0.renewLedger(request, epoch: nil, hadToken: true, tag: $1) }, { _ in })
         }
         if let epoch = renewal.epoch { try await raw("HSET", "c:s:{\(request.app):\(request.uid)}", "e", "\(epoch)") }
         return reply

@@ -35,6 +35,7 @@ struct RecordTests {
             "ack": BadRecordTests.state("ack", #""device":"d","msg_ids":["m"]"#),
             "open_report": BadRecordTests.state("open_report", #""device":"d","pid":"p""#),
             "arrived_report": BadRecordTests.state("arrived_report", #""device":"d","pid":"p""#),
+            "forget": BadRecordTests.state("forget", #""x":1"#),
         ]
         for (kind, record) in records {
             guard case .userState(let state) = try reader.read(Array(record.utf8), of: .userState).body else {

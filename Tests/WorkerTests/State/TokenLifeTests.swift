@@ -123,7 +123,21 @@ struct TokenLifeTests {
                 [
                     ("A", bind("t1", version: 1, type: .activity, activity: "x")),
                     ("A", bind("t1", version: 2, type: .activity, activity: "x", boundMs: 9)),
-                ], ["t1"], [], .applied(.none)
+                ], ["t1"], [], .repeated
+            ),
+            (
+                "the same activity token with an older version",
+                [
+                    ("A", bind("t1", version: 2, type: .activity, activity: "x")),
+                    ("A", bind("t1", version: 1, type: .activity, activity: "x")),
+                ], ["t1"], [], .repeated
+            ),
+            (
+                "its unbind by the newest version",
+                [
+                    ("A", bind("t1", version: 1, type: .activity, activity: "x")),
+                    ("A", bind("t1", version: 2, type: .activity, activity: "x")), ("A", unbind("t1", version: 2)),
+                ], [], [], .applied(.none)
             ),
             (
                 "the same token at the same version, sent later",
@@ -206,8 +220,9 @@ struct TokenLifeTests {
         #expect(try await activity(world) == ActivityState(startedMs: 100, isEnded: true))
         try await begin(sentMs: 10, nowMs: 300)
         #expect(try await activity(world).isEnded, "another device of the former start")
-        try await world.change("A", bind("aa", version: 1, type: .activity, activity: "x", boundMs: 400))
-        #expect(try await activity(world).isEnded, "a bind starts nothing")
+        try await world.change(
+            "A", bind("aa", version: 1, type: .activity, activity: "x", boundMs: 20 - StateWorld.base - 1))
+        #expect(try await activity(world).isEnded, "a bind that was sent before the end starts nothing")
         try await begin(sentMs: 30, nowMs: 500)
         #expect(try await activity(world) == ActivityState(startedMs: 500), "a new start restarts the hours")
         await world.end()
@@ -309,17 +324,56 @@ struct TokenLifeTests {
         func remove(_ token: BoundToken) async throws -> Int64? {
             try await world.ask(
                 {
-                    try $0.removeToken(
-                        app: StateWorld.app, uid: "A", token: token, nowMs: StateWorld.base, tag: $1, ownerTag: .max)
+                    try $0.removeToken(app: StateWorld.app, uid: "A", token: token, nowMs: StateWorld.base, tag: $1)
                 },
                 { $0.int64 })
         }
+        func retire(_ token: BoundToken) async throws -> Int64? {
+            try await world.ask(
+                { try $0.retireDead(app: StateWorld.app, uid: "A", token: token, tag: $1) }, { $0.int64 })
+        }
+        #expect(try await retire(old) == 0)
         #expect(try await remove(old) == 0)
         #expect(try await world.reachable("A") == ["aa"])
         let new = try #require(try await world.recipient("A").recipient.tokens.first)
+        var older = new.record
+        older.boundMs -= 1
+        let sameVersion = BoundToken(device: new.device, record: older, version: new.version)
+        #expect(try await retire(sameVersion) == 0, "bound again by the same version")
+        #expect(try await retire(new) == 1)
         #expect(try await remove(new) == 1)
         #expect(try await world.reachable("A") == [])
         #expect(try await world.recipient("A").recipient.tokens.isEmpty)
+        await world.end()
+    }
+
+    @Test func `another token begins an ended activity anew`() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        func bindActivity(_ token: String, _ version: Int64, at ms: Int64) async throws {
+            try await world.change("A", bind(token, version: version, type: .activity, activity: "x", boundMs: ms))
+        }
+        func end(at ms: Int64) async throws {
+            try await world.ask(
+                {
+                    try $0.endActivity(
+                        app: StateWorld.app, uid: "A", activityID: "x", sentMs: StateWorld.base + ms,
+                        nowMs: StateWorld.base + ms, tag: $1)
+                }, { _ in })
+        }
+        try await bindActivity("aa", 1, at: 0)
+        try await end(at: 100)
+        try await bindActivity("aa", 2, at: 200)
+        #expect(try await activity(world).isEnded, "the same token")
+        try await bindActivity("bb", 3, at: 50)
+        #expect(try await activity(world).isEnded, "bound before the end was sent")
+        try await bindActivity("cc", 4, at: 300)
+        #expect(try await activity(world) == ActivityState(startedMs: StateWorld.base + 300))
+        let later: Int64 = 300 + LiveActivity.endsEndMs
+        try await bindActivity("dd", 5, at: later - 1)
+        #expect(try await activity(world) == ActivityState(startedMs: StateWorld.base + 300), "within 12 h")
+        try await bindActivity("ee", 6, at: later)
+        #expect(try await activity(world) == ActivityState(startedMs: StateWorld.base + later), "after 12 h")
         await world.end()
     }
 

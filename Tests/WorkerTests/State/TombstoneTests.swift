@@ -27,8 +27,11 @@ import Testing
             }, { $0.int64 })
         _ = try await world.ask(
             {
-                try $0.removeToken(
-                    app: StateWorld.app, uid: uid, token: token, nowMs: StateWorld.base, tag: $1, ownerTag: .max)
+                try $0.retireDead(app: StateWorld.app, uid: uid, token: token, tag: $1)
+            }, { $0.int64 })
+        _ = try await world.ask(
+            {
+                try $0.removeToken(app: StateWorld.app, uid: uid, token: token, nowMs: StateWorld.base, tag: $1)
             }, { $0.int64 })
     }
 

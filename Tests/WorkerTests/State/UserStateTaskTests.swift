@@ -21,6 +21,18 @@ struct UserStateTaskTests {
             state: UserState(uid: "u", change: .unbind(.init(device: "d", token: "aa", version: 5))))
     }
 
+    private static func taking(
+        _ users: [String], _ then: UserStateTask.Taking.Then, atMs: Int64 = 0, device: String = "",
+        ended: [UserStateTask.EndedToken] = []
+    ) -> UserStateTask.Taking {
+        UserStateTask.Taking(
+            users: users, switched: UserStateTask.Switch(atMs: atMs, device: device, ended: ended), then: then)
+    }
+
+    private static func ended(_ uid: String) -> UserStateTask.EndedToken {
+        UserStateTask.EndedToken(uid: uid, token: "cc", version: 3)
+    }
+
     private func run(_ task: UserStateTask, _ answers: [StepAnswer]) -> ([UserStateTask.Step], StateOutcome?) {
         var task = task
         var steps: [UserStateTask.Step] = []
@@ -39,8 +51,27 @@ struct UserStateTaskTests {
             ([.init(code: 1), .init(code: 1), .init(code: 1)], [.add, .settle(repeated: false)], .applied(.none)),
             (
                 [.init(code: 1, texts: ["a", "b"]), .init(code: 1), .init(code: 0), .init(code: 1), .init(code: 1)],
-                [.dropFormer(["a", "b"], adds: true), .dropFormer(["b"], adds: true), .add, .settle(repeated: false)],
+                [.take(taking(["a", "b"], .add)), .take(taking(["b"], .add)), .add, .settle(repeated: false)],
                 .applied(.none)
+            ),
+            (
+                [
+                    .init(code: 1, texts: ["a"]), .init(code: 1, texts: ["cc", version]), .init(code: 1),
+                    .init(code: 2),
+                    .init(code: 1), .init(code: 1),
+                ],
+                [
+                    .take(taking(["a"], .add)), .endTokens(taking(["a"], .add), [ended("a")]),
+                    .take(taking(["a"], .add, ended: [ended("a")])), .add, .settle(repeated: false),
+                ], .applied(.none)
+            ),
+            (
+                [.init(code: 1), .init(code: 3, texts: ["9"]), .init(code: 1), .init(code: 1)],
+                [.add, .endOwn(atMs: 9), .dropOwn(.ignored(.unbound))], .ignored(.unbound)
+            ),
+            (
+                [.init(code: 0, texts: ["9"]), .init(code: 0)],
+                [.take(taking(["u"], .done(.ignored(.stale)), atMs: 9, device: "1:d"))], .ignored(.stale)
             ),
             (
                 [.init(code: 1), .init(code: 1, texts: ["bb", version]), .init(code: 1), .init(code: 1)],
@@ -55,7 +86,7 @@ struct UserStateTaskTests {
             ([.init(code: 0), .init(code: 0)], [.dropOwn(.ignored(.stale))], .ignored(.stale)),
             (
                 [.init(code: 2, texts: ["a"]), .init(code: 1), .init(code: 0)],
-                [.dropFormer(["a"], adds: false), .dropOwn(.ignored(.unbound))], .ignored(.unbound)
+                [.take(taking(["a"], .dropOwn(.ignored(.unbound)))), .dropOwn(.ignored(.unbound))], .ignored(.unbound)
             ),
             ([.init(code: -1)], [], .ignored(.unusable)),
         ] as [([StepAnswer], [UserStateTask.Step], StateOutcome)])

@@ -23,8 +23,8 @@ struct Tag: Equatable {
         case acks
         // Sender: the check before sending of a push that had to wait.
         case checkClaim, checkOwner, checkAcks, checkActivity
-        // Recorder: the mark and its preceding writes.
-        case writeMark, heldBack, writeMarks
+        // Recorder: the mark and its preceding writes; the owner entry of a dead token.
+        case writeMark, heldBack, writeMarks, retireToken
         /// A command with an answer that changes nothing.
         case note
         // UserStates.
@@ -97,7 +97,7 @@ extension Tag.Stage {
         case .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook: .claims
         case .acks, .note: .dispatcher
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity: .sender
-        case .writeMark, .heldBack, .writeMarks: .recorder
+        case .writeMark, .heldBack, .writeMarks, .retireToken: .recorder
         case .change: .userStates
         case .burst: .bursts
         case .due, .digest: .digests
@@ -117,7 +117,7 @@ extension Tag.Stage {
         case .members, .original, .originalMarks, .groupSize, .tokenOwner, .parkedBefore, .tries: .read
         case .claim, .owner, .claimAcks, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
         case .checkClaim, .checkOwner, .checkAcks, .checkActivity, .push: .send
-        case .writeMark, .heldBack, .writeMarks, .record, .delivery: .record
+        case .writeMark, .heldBack, .writeMarks, .retireToken, .record, .delivery: .record
         case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
             .newestBase, .newestSize, .updatePush, .deadLetter, .owedClaim, .updateRecord, .stateResult,
             .parkedRecipient,
@@ -140,7 +140,8 @@ extension Tag.Stage {
             .newestBase,
             .newestSize:
             true
-        case .lease, .members, .groupSize, .writeMark, .heldBack, .writeMarks, .note, .change, .due, .digest, .push,
+        case .lease, .members, .groupSize, .writeMark, .heldBack, .writeMarks, .retireToken, .note, .change, .due,
+            .digest, .push,
             .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient,
             .parkedEvent,
             .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay, .beginCounting, .count:
@@ -161,7 +162,8 @@ extension Tag.Stage {
         case .group, .activity, .mark, .lease, .original, .parkedBefore, .tries, .tokenOwner, .owner, .claimAcks, .acks,
             .checkOwner, .checkAcks, .checkActivity, .updateBase, .updateOwner, .newestBase, .lossAccepted, .beatLook:
             kind == .string || kind == .null
-        case .originalMarks, .groupSize, .updateSize, .newestSize, .heldBack, .writeMarks: kind == .integer
+        case .originalMarks, .groupSize, .updateSize, .newestSize, .heldBack, .writeMarks, .retireToken:
+            kind == .integer
         // A plain claim asks for different facts of counted and other messages.
         case .claimAdd, .claimCount: kind != .array && kind != .status
         case .keyCount: kind == .integer || kind == .array

@@ -179,7 +179,11 @@ extension StateScripts {
           local epoch = math.floor(ARGV[7] / 691200000)
           if size == 1 or tonumber(s[4]) ~= epoch then
             redis.call('EXPIRE', KEYS[3], 3456000)
-            if tonumber(s[4]) ~= epoch then redis.call('HSET', KEYS[2], 'e', epoch) end
+            if tonumber(s[4]) ~= epoch then
+              redis.call('HSET', KEYS[2], 'e', epoch)
+              -- Of a user who never had a token.
+              if not s[1] then redis.call('EXPIRE', KEYS[2], \(StateKeys.leftSeconds)) end
+            end
           end
         end
         if past > 0 or base >= sent then

@@ -5,7 +5,7 @@ import Redis
 extension StateScripts {
     /// A read mark: covered messages are subtracted once, at the time of the first read that covers them.
     ///
-    /// KEYS state, ledger, gone. ARGV 1 field of the conversation; 2 digest; 3 seq or empty; 4 ms or empty; 5 the
+    /// KEYS state, ledger, gone, user. ARGV 1 field of the conversation; 2 digest; 3 seq or empty; 4 ms or empty; 5 the
     /// record's time; 6 now; 7 `1` if a lower badge is sent to devices. Answer: `{1 applied | 0 covered by an
     /// older read | 2 known, badge, badge before, with ARGV 7: 1 if the badge is lower and was not sent yet}`.
     static let read = RedisScript(
@@ -13,6 +13,8 @@ extension StateScripts {
         #!lua
         \(prune)
         \(countPast)
+        \(isForgotten)
+        \(stay)
         local s = redis.call('HMGET', KEYS[1], 'b', ARGV[1])
         local size = redis.call('ZCARD', KEYS[2])
         redis.call('ZCARD', KEYS[3])
@@ -24,6 +26,7 @@ extension StateScripts {
         local before = size - past + math.max(0, value - taken)
         local seq, ms, at = ARGV[3], ARGV[4], tonumber(ARGV[5])
         local latest = tonumber(ARGV[6]) + \(skewMs)
+        if isForgotten(KEYS[1], at, latest) then return {0, before, before, 0} end
         local function unlessFuture(time)
           return time ~= '' and tonumber(time) > latest and '' or time
         end
@@ -120,6 +123,7 @@ extension StateScripts {
           redis.call('EXPIRE', KEYS[3], 86400)
         end
         if fresh == 1 then prune(tonumber(ARGV[6])) end
+        stay(KEYS[1], KEYS[4])
         local after = size - past + math.max(0, value - taken)
         if not ARGV[7] then return {1, after, before} end
         if after < before then redis.call('HSET', KEYS[1], 'w', 1) end
@@ -128,10 +132,12 @@ extension StateScripts {
 
     /// A client's own total becomes the base. Messages sent after `client_ms` still count.
     ///
-    /// KEYS state, ledger, gone. ARGV 1 client_ms; 2 value; 3 now. Answer: `{1 applied | 0 older | 2 known, badge, before}`.
+    /// KEYS state, ledger, gone, user. ARGV 1 client_ms; 2 value; 3 now. Answer: `{1 applied | 0 older | 2 known, badge, before}`.
     static let report = RedisScript(
         """
         #!lua
+        \(isForgotten)
+        \(stay)
         local b = redis.call('HGET', KEYS[1], 'b')
         local size = redis.call('ZCARD', KEYS[2])
         local base, value, taken, past = -1, 0, 0, 0
@@ -142,6 +148,7 @@ extension StateScripts {
         local before = size - past + math.max(0, value - taken)
         local at, new = tonumber(ARGV[1]), tonumber(ARGV[2])
         if base > tonumber(ARGV[3]) + \(skewMs) then base = -1 end
+        if isForgotten(KEYS[1], at, tonumber(ARGV[3]) + \(skewMs)) then return {0, before, before} end
         if at == base and new == value then return {2, before, before} end
         if at < base or (at == base and new < value) then return {0, before, before} end
         if at > base then
@@ -155,6 +162,7 @@ extension StateScripts {
           end
         end
         redis.call('HSET', KEYS[1], 'b', string.format('%d %d %d %d', at, new, taken, past))
+        stay(KEYS[1], KEYS[4])
         return {1, size - past + math.max(0, new - taken), before}
         """)
 }

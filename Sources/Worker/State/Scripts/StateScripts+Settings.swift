@@ -10,14 +10,16 @@ extension StateScripts {
     /// The answer of `settings` and `mute` to a change that is stored already.
     static let known: Int64 = -4
 
-    /// KEYS user. ARGV 1 the record's time; 2 now; then field and value, one after the other. Each field holds
+    /// KEYS user, state. ARGV 1 the record's time; 2 now; then field and value, one after the other. Each field holds
     /// `<sent_ms> <value>`. Answer: how many fields changed; `known`; or of DND that the stored settings make wrong, which
     /// then changes nothing: -1 a window has no start, -2 no end, -3 its ends are equal.
     static let settings = RedisScript(
         """
         #!lua
         \(settingsBody)
+        \(stay)
         if #writes > 0 then redis.call('HSET', KEYS[1], unpack(writes)) end
+        stay(KEYS[1], KEYS[2])
         return answer
         """)
 
@@ -32,6 +34,8 @@ extension StateScripts {
     private static let settingsBody = """
         local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(skewMs)
         local given, merged, writes, answer = {}, {}, {}, 0
+        \(isForgotten)
+        if isForgotten(KEYS[1], at, latest) then return 0 end
         local function stored(field)
           return string.match(redis.call('HGET', KEYS[1], field) or '', '^(%d+) (.*)$')
         end
@@ -69,13 +73,16 @@ extension StateScripts {
 
     /// Level 0 is also written. Without it an older mute that comes late would apply again.
     ///
-    /// KEYS state. ARGV 1 field of the conversation; 2 level; 3 until or `-`; 4 the record's time; 5 now. Answer: 1
+    /// KEYS state, user. ARGV 1 field of the conversation; 2 level; 3 until or `-`; 4 the record's time; 5 now. Answer: 1
     /// applied, 0 older, `known`.
     static let mute = RedisScript(
         """
         #!lua
         \(prune)
+        \(isForgotten)
+        \(stay)
         local new, at = ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4], tonumber(ARGV[4])
+        if isForgotten(KEYS[1], at, tonumber(ARGV[5]) + \(skewMs)) then return 0 end
         local cur = redis.call('HGET', KEYS[1], ARGV[1])
         if cur then
           local was = tonumber(string.match(cur, '(%d+)$')) or -1
@@ -84,6 +91,7 @@ extension StateScripts {
           if at < was or (at == was and new < cur) then return 0 end
         end
         if redis.call('HSET', KEYS[1], ARGV[1], new) == 1 then prune(tonumber(ARGV[5])) end
+        stay(KEYS[1], KEYS[2])
         return 1
         """)
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import PushCore
 import Redis
 
 /// A bind crosses slots: the token's owner entry first, then the users. The token is removed from the previous owners
@@ -7,38 +8,66 @@ import Redis
 /// (`KnownOwners`), so the owner is read, and the push is refused. An interrupted bind is completed when the record is
 /// read again. So a push may be lost, but none reaches a previous owner once the bind is applied.
 ///
-/// Owner record: `1 <version> <b|u|d> <length of uid> <uid><previous owners, each as length:uid>`; `u`: unbound, `d`:
-/// removed because of APNs' answer.
+/// Owner record: `1 <version> <b|u|s|d> <length of uid> <uid><previous owners, each as length:uid>@<ms>`; `u`: unbound, `s`:
+/// ended by an account switch, `d`: removed because of APNs' answer. The time is that of the bind, or of the switch; 0 or
+/// absent: not known.
+///
+/// An account switch without unbind: the token moves to another user, and with it the phone. The former owner's other tokens
+/// end too, if their device is the one under which that user had the token, unless their bind is newer. Their owner entries
+/// come first here too. The former user's state keeps the device and the time (field `d`): a bind that was sent before and
+/// comes later ends in the same way. A bind that comes when its token is another user's already is such a switch, seen from the
+/// other side.
 extension StateScripts {
-    /// KEYS owner, early unbinds. ARGV 1 version; 2 uid. Answer: `{0 stale | 1 owner | 2 was unbound before it came,
-    /// previous owners…}`.
+    /// Reads and writes an owner record.
+    private static let ownerParts = """
+        -- Version, state, uid, previous owners, time.
+        local function parts(cur)
+          local v, st, len, at = string.match(cur or '', '^1 (%d+) (%a) (%d+) ()')
+          if not v then return end
+          local past = at + len
+          local from = past
+          while from <= #cur do
+            local size, name = string.match(cur, '^(%d+):()', from)
+            if not size then break end
+            from = name + size
+          end
+          return v, st, string.sub(cur, at, past - 1), string.sub(cur, past, from - 1),
+            tonumber(string.match(string.sub(cur, from, from + 16), '^@(%d+)')) or 0
+        end
+        local function store(v, st, uid, former, ms, ...)
+          local text = '1 ' .. v .. ' ' .. st .. ' ' .. #uid .. ' ' .. uid .. former .. string.format('@%d', ms)
+          redis.call('SET', KEYS[1], text, ...)
+        end
+        """
+
+    /// KEYS owner, early unbinds. ARGV 1 version; 2 uid; 3 the bind's time. Answer: `{1 owner | 2 was unbound before it came,
+    /// previous owners…}`; `{0 stale[, since when another user has it]}`.
     static let bindOwner = RedisScript(
         """
         #!lua
-        local cur, former, state, over = redis.call('GET', KEYS[1]), '', 'b', nil
-        if cur then
-          local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
-          if v then
-            local uid = string.sub(cur, at, at + len - 1)
-            if v > ARGV[1] or (v == ARGV[1] and uid ~= ARGV[2]) then return {0} end
-            former = string.sub(cur, at + len)
-            if v == ARGV[1] then
-              state = st
-            elseif uid ~= ARGV[2] then
-              if #former < 1024 then former = #uid .. ':' .. uid .. former else over = uid end
-            end
+        \(ownerParts)
+        local v, st, uid, former, ms = parts(redis.call('GET', KEYS[1]))
+        local state, over, bound = 'b', nil, tonumber(ARGV[3])
+        if v then
+          local isOwn = uid == ARGV[2]
+          if v > ARGV[1] and not isOwn and ms > 0 then return {0, string.format('%d', ms)} end
+          if v > ARGV[1] or (v == ARGV[1] and not isOwn) then return {0} end
+          if v == ARGV[1] then
+            if st ~= 's' or bound <= ms then state, bound = st, math.max(bound, ms) end
+          elseif not isOwn then
+            if #former < 1024 then former = #uid .. ':' .. uid .. former else over = uid end
           end
         end
         if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then state = 'u' end
-        local own = '1 ' .. ARGV[1] .. ' ' .. state .. ' ' .. #ARGV[2] .. ' ' .. ARGV[2] .. former
-        redis.call('SET', KEYS[1], own)
+        former = former or ''
+        store(ARGV[1], state, ARGV[2], former, bound)
         if state ~= 'b' then redis.call('EXPIRE', KEYS[1], 2592000) end
         local answer, at = {state ~= 'b' and 2 or 1, over}, 1
         while at <= #former do
           local len, from = string.match(former, '^(%d+):()', at)
           if not len then break end
-          local uid = string.sub(former, from, from + len - 1)
-          if uid ~= ARGV[2] then answer[#answer + 1] = uid end
+          local name = string.sub(former, from, from + len - 1)
+          if name ~= ARGV[2] then answer[#answer + 1] = name end
           at = from + len
         end
         return answer
@@ -47,16 +76,18 @@ extension StateScripts {
     /// Removes the previous owners once their copies are deleted, and reports whether the token still belongs to this
     /// user.
     ///
-    /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 bound, 0 not bound (any more).
+    /// KEYS owner. ARGV 1 version; 2 uid. Answer: `{1}` bound, `{0[, since when another user has it]}` not bound (any more).
     static let settleOwner = RedisScript(
         """
         #!lua
-        local cur = redis.call('GET', KEYS[1])
-        if not cur then return 0 end
-        local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
-        if v ~= ARGV[1] or string.sub(cur, at, at + len - 1) ~= ARGV[2] then return 0 end
-        if at + len <= #cur then redis.call('SET', KEYS[1], string.sub(cur, 1, at + len - 1), 'KEEPTTL') end
-        return st == 'b' and 1 or 0
+        \(ownerParts)
+        local v, st, uid, former, ms = parts(redis.call('GET', KEYS[1]))
+        if v ~= ARGV[1] or uid ~= ARGV[2] then
+          if v and v > ARGV[1] and uid ~= ARGV[2] and ms > 0 then return {0, string.format('%d', ms)} end
+          return {0}
+        end
+        if former ~= '' then store(v, st, uid, '', ms, 'KEEPTTL') end
+        return {st == 'b' and 1 or 0}
         """)
 
     /// KEYS owner, early unbinds. ARGV 1 version; 2 uid. Answer: 1 unbound (now or before), 0 other owner or version, 2
@@ -64,15 +95,13 @@ extension StateScripts {
     static let unbindOwner = RedisScript(
         """
         #!lua
-        local cur = redis.call('GET', KEYS[1])
-        if cur then
-          local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
-          if v and v == ARGV[1] and string.sub(cur, at, at + len - 1) == ARGV[2] then
-            redis.call('SET', KEYS[1], '1 ' .. v .. ' u ' .. len .. ' ' .. string.sub(cur, at), 'EX', 2592000)
-            return 1
-          end
-          if v and v >= ARGV[1] then return 0 end
+        \(ownerParts)
+        local v, _, uid, former, ms = parts(redis.call('GET', KEYS[1]))
+        if v and v == ARGV[1] and uid == ARGV[2] then
+          store(v, 'u', uid, former, ms, 'EX', 2592000)
+          return 1
         end
+        if v and v >= ARGV[1] then return 0 end
         if redis.call('HLEN', KEYS[2]) < 64 then
           redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
           redis.call('EXPIRE', KEYS[2], 86400)
@@ -80,30 +109,35 @@ extension StateScripts {
         return 2
         """)
 
-    /// A token that its device replaced, or that APNs refused: unbound unless it was bound again.
+    /// A token that its device replaced, that an account switch ended, or that APNs refused: unbound unless it was bound
+    /// again.
     ///
-    /// KEYS owner. ARGV 1 version; 2 uid; 3 `u` or `d`. Answer: 1 retired, 0 not its owner.
+    /// KEYS owner. ARGV 1 version; 2 uid; 3 `u`, `s` or `d`; 4 the time of the switch or of the refused bind, or empty: a newer
+    /// bind stays. Answer: 1 retired, 0 not its owner (any more).
     static let retireOwner = RedisScript(
         """
         #!lua
-        local cur = redis.call('GET', KEYS[1])
-        if not cur then return 0 end
-        local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
-        if v ~= ARGV[1] or string.sub(cur, at, at + len - 1) ~= ARGV[2] then return 0 end
-        if st == 'u' then return 1 end
-        redis.call('SET', KEYS[1], '1 ' .. v .. ' ' .. ARGV[3] .. ' ' .. len .. ' ' .. string.sub(cur, at), 'EX', 2592000)
+        \(ownerParts)
+        local v, st, uid, former, ms = parts(redis.call('GET', KEYS[1]))
+        if v ~= ARGV[1] or uid ~= ARGV[2] then return 0 end
+        local at = tonumber(ARGV[4])
+        if at and ms > at then return 0 end
+        if st == 'u' or (st == 's' and ARGV[3] ~= 's') then return ARGV[3] == 'd' and 0 or 1 end
+        store(v, ARGV[3], uid, former, ARGV[3] == 's' and at or ms, 'EX', 2592000)
         return 1
         """)
 
-    /// KEYS user, state, activities. ARGV 1 field; 2 the record up to the topic; 3 version; 4 bound_ms; 5 token; 6 activity
+    /// KEYS user, state, activities, pushed devices. ARGV 1 field; 2 the record up to the topic; 3 version; 4 bound_ms; 5 token; 6 activity
     /// id or empty; 7-10 credential, content key, language, zone, each `=` to stay as it was: as this user's token had it,
     /// else as the token that this one replaces on the device, the credential only for the same topic and environment;
     /// 11 now.
-    /// Answer: `{0 stale}`, `{2}` known already, `{1, replaced token or false, its version}`.
+    /// Answer: `{0 stale}`, `{1 or 2 known already, replaced token or false, its version}`, `{3, time}` an account switch at
+    /// that time took the device after this bind, or the user was forgotten then.
     static let addToken = RedisScript(
         """
         #!lua
         \(limit)
+        \(isForgotten)
         local bound, replaced, was = tonumber(ARGV[4]), false, false
         local latest = tonumber(ARGV[11]) + \(skewMs)
         local function time(text)
@@ -122,15 +156,13 @@ extension StateScripts {
             if not isSame then replaced, was = t, v end
           end
         end
-        redis.call('HINCRBY', KEYS[2], 'v', 1)
-        if ARGV[6] ~= '' then
-          local began = string.match(redis.call('HGET', KEYS[3], ARGV[6]) or '', '^%d+')
-          if time(began) < 0 then
-            redis.call('HSET', KEYS[3], ARGV[6], ARGV[4])
-            limit(KEYS[3], \(StateKeys.activitiesMax))
-          end
-          redis.call('EXPIRE', KEYS[3], \(StateKeys.activitySeconds))
+        local isRepeat, device = isSame and ARGV[6] ~= '', string.match(ARGV[1], '^t%a(%d+:.*)$') or ''
+        local forgotten = isForgotten(KEYS[1], bound, latest)
+        if forgotten then return {3, string.format('%d', forgotten)} end
+        for ms, name in \(switches)(redis.call('HGET', KEYS[2], 'd')) do
+          if bound < ms and string.sub(device, 1, #name) == name then return {3, string.format('%d', ms)} end
         end
+        redis.call('HINCRBY', KEYS[2], 'v', 1)
         local all, count, oldest, oldestMs = redis.call('HGETALL', KEYS[1]), 0, nil, nil
         for i = 1, #all, 2 do
           if string.sub(all[i], 1, 1) == 't' and all[i] ~= ARGV[1] then
@@ -146,6 +178,16 @@ extension StateScripts {
           end
         end
         if count >= 64 then redis.call('HDEL', KEYS[1], oldest) end
+        if ARGV[6] ~= '' then
+          local began, ended = string.match(redis.call('HGET', KEYS[3], ARGV[6]) or '', '^(%d+) ?(%d*)')
+          began, ended = time(began), tonumber(ended)
+          local isOver = bound - began >= \(LiveActivity.endsEndMs) or (ended and bound >= ended)
+          if began < 0 or (isOver and not isSame) then
+            redis.call('HSET', KEYS[3], ARGV[6], ARGV[4])
+            limit(KEYS[3], \(StateKeys.activitiesMax))
+          end
+          redis.call('EXPIRE', KEYS[3], \(StateKeys.activitySeconds))
+        end
         -- The environment, then the topic and what follows it.
         local function words(text)
           local found, env, at = {}, string.match(text, '^1 %d+ %d+ %x+ (%a) ()')
@@ -166,7 +208,8 @@ extension StateScripts {
           record = record .. (ARGV[6 + i] == '=' and (kept[i] or '-') or ARGV[6 + i])
         end
         redis.call('HSET', KEYS[1], ARGV[1], record)
-        return {1, replaced, was}
+        for _, place in ipairs({1, 2, 4}) do redis.call('PERSIST', KEYS[place]) end
+        return {isRepeat and 2 or 1, replaced, was}
         """)
 
     /// KEYS users who bound an activity. ARGV 1 uid; 2 the maximum number; 3 seconds of life. Answer: 1 the user is
@@ -181,27 +224,96 @@ extension StateScripts {
         return 1
         """)
 
+    /// Iterates over the account switches in field `d` of the state, `<ms> <length>:<device>` each, newest first: the time, and
+    /// the device with its length.
+    private static let switches = """
+        (function(text)
+          local at = 1
+          return function()
+            local ms, start, len, from = string.match(text or '', '^(%d+) ()(%d+):()', at)
+            if not ms then return end
+            at = from + len
+            return tonumber(ms), string.sub(text, start, at - 1)
+          end
+        end)
+        """
+
     /// The state keeps the last devices that lost a token for a day: an earlier try of a message may have pushed to them.
     /// `<ms> <kind><length>:<device>` each, newest first.
     ///
-    /// KEYS user, state. ARGV 1 token; 2 highest version to remove; 3 the required bound_ms, or empty; 4 now. Answer: the
-    /// number of removed fields.
+    /// What a user without tokens leaves expires, unless the user changes it or binds a token again.
+    ///
+    /// KEYS user, state, pushed devices. ARGV 1 token; 2 highest version to remove; 3 the required bound_ms, or empty; 4 now; 5 the time of the
+    /// account switch that takes the token, or empty; 6 with it a device that it takes too, with its length, or empty; 7 the
+    /// field of an activity's token, or empty; then, of the switch, the other tokens with owners that know it,
+    /// `<token> <version>` each.
+    /// Answer: the number of removed fields; -1: that field has the token by a newer bind; `{1, token, version…}` without any
+    /// change: these end too, and their owners come first.
     static let dropToken = RedisScript(
         """
         #!lua
-        local all, gone, lost = redis.call('HGETALL', KEYS[1]), 0, {}
+        local all, going, left, lost = redis.call('HGETALL', KEYS[1]), {}, 0, {}
+        local switchMs, moved, devices, told, untold = tonumber(ARGV[5]), {}, {}, {}, {1}
+        local latest = tonumber(ARGV[4]) + \(skewMs)
+        local function move(device)
+          if not moved[device] then devices[#devices + 1] = device end
+          moved[device] = true
+        end
+        for i = 8, #ARGV do told[ARGV[i]] = true end
+        if switchMs and ARGV[6] ~= '' then move(ARGV[6]) end
+        local function token(i)
+          if string.sub(all[i], 1, 1) ~= 't' then return end
+          local len, from = string.match(all[i], '^t%a(%d+):()')
+          local v, b, t = string.match(all[i + 1], '^1 (%d+) (%d+) (%x+) ')
+          return t, v, b, len and string.sub(all[i], 3, from + len - 1)
+        end
         for i = 1, #all, 2 do
-          if string.sub(all[i], 1, 1) == 't' then
-            local v, b, t = string.match(all[i + 1], '^1 (%d+) (%d+) (%x+) ')
-            if t == ARGV[1] and v <= ARGV[2] and (ARGV[3] == '' or b == ARGV[3]) then
-              redis.call('HDEL', KEYS[1], all[i])
-              gone = gone + 1
-              local len, from = string.match(all[i], '^t%a(%d+):()')
-              if len then lost[#lost + 1] = ARGV[4] .. ' ' .. string.sub(all[i], 2, from + len - 1) end
-            end
+          local t, v, b, device = token(i)
+          if t == ARGV[1] and v <= ARGV[2] and (ARGV[3] == '' or b == ARGV[3]) then
+            going[#going + 1] = all[i]
+            if switchMs and device then move(device) end
+          elseif t == ARGV[1] and all[i] == ARGV[7] then
+            return -1
+          elseif string.sub(all[i], 1, 1) == 't' then
+            left = left + 1
           end
         end
-        if gone == 0 then return 0 end
+        if #devices > 0 then
+          for i = 1, #all, 2 do
+            local t, v, b, device = token(i)
+            local bound = tonumber(b) or 0
+            if t and t ~= ARGV[1] and moved[device] and (bound <= switchMs or bound > latest) then
+              if told[t .. ' ' .. v] then
+                going[#going + 1] = all[i]
+                left = left - 1
+              else
+                untold[#untold + 1] = t
+                untold[#untold + 1] = v
+              end
+            end
+          end
+          if #untold > 1 then return untold end
+          local kept = {}
+          for _, device in ipairs(devices) do kept[#kept + 1] = {switchMs, device} end
+          for ms, device in \(switches)(redis.call('HGET', KEYS[2], 'd')) do
+            if not moved[device] then
+              kept[#kept + 1] = {ms, device}
+            else
+              for _, one in ipairs(kept) do
+                if one[2] == device then one[1] = math.max(one[1], ms) end
+              end
+            end
+          end
+          local text = ''
+          for i = 1, math.min(#kept, 16) do text = text .. string.format('%d ', kept[i][1]) .. kept[i][2] end
+          redis.call('HSET', KEYS[2], 'd', text)
+        end
+        if #going == 0 then return 0 end
+        for _, field in ipairs(going) do
+          redis.call('HDEL', KEYS[1], field)
+          local len, from = string.match(field, '^t%a(%d+):()')
+          if len and #lost < 16 then lost[#lost + 1] = ARGV[4] .. ' ' .. string.sub(field, 2, from + len - 1) end
+        end
         redis.call('HINCRBY', KEYS[2], 'v', 1)
         local before, at = redis.call('HGET', KEYS[2], 'g') or '', 1
         while #lost < 16 do
@@ -211,6 +323,9 @@ extension StateScripts {
           at = from + len
         end
         redis.call('HSET', KEYS[2], 'g', table.concat(lost))
-        return gone
+        if left == 0 then
+          for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, \(StateKeys.leftSeconds)) end
+        end
+        return #going
         """)
 }

@@ -34,8 +34,6 @@ final class ChangeJob {
     var generation: UInt32 = 0
     /// The record's key and bytes, if the stored settings may make it a bad record.
     var original: (key: [UInt8]?, value: [UInt8])?
-    /// For a bind: the users that lost their copies of the token.
-    var formerOwners: [String] = []
     /// Its partition went to another owner, which must repeat it: its offset must not be settled here.
     var isHandedBack = false
 

@@ -82,29 +82,13 @@ struct ChangeRepetition {
 }
 
 extension UserStateTask {
-    /// Whether the change is made again if Redis loses it. A report is not.
-    fileprivate var isRepeated: Bool {
+    /// The change at its first step, to be made again if Redis loses it; nil for a report. A bind also takes the token from its
+    /// former owners again: their copies are under other keys, and after their loss nothing shows their user.
+    var repetition: UserStateTask? {
         switch state.change {
-        case .openReport, .arrivedReport: false
-        case .bind, .unbind, .settings, .mute, .read, .badgeReport, .ack: true
+        case .openReport, .arrivedReport: nil
+        case .bind, .unbind, .settings, .mute, .read, .badgeReport, .ack, .forget: fromStart(nowMs: nowMs)
         }
-    }
-
-    /// The change at its first step. A bind also has the removals of the token from its former owners: their copies are under other
-    /// keys, and after their loss nothing shows their user.
-    func repeatedTasks(formerOwners: [String]) -> [UserStateTask] {
-        if !isRepeated { return [] }
-        var tasks = [fromStart(nowMs: nowMs)]
-        if case .bind(let binding) = state.change {
-            let unbinding = UserState.Unbinding(
-                device: binding.device, token: binding.token.hex, version: binding.version)
-            tasks += formerOwners.filter { $0 != state.uid }.map { former in
-                UserStateTask(
-                    app: app, sentMs: sentMs, nowMs: nowMs,
-                    state: UserState(uid: former, change: .unbind(unbinding)))
-            }
-        }
-        return tasks
     }
 
     /// The memory for keeping it, in ordinary changes: all except acks have few texts, each of a bounded length.

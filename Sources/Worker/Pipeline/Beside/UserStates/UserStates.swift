@@ -25,6 +25,7 @@ final class UserStates {
     /// Called when all that was to be made again is.
     var didMakeAgain: () -> Void = {}
     private var heavy = HeavyChanges()
+    private var binds = BindOrder()
     private let reports: ReportCounter
     /// Reports that wait for the marks of their pushes.
     private var waitingReports = 0
@@ -79,7 +80,13 @@ final class UserStates {
     private func begin(_ job: ChangeJob, isEmpty: Bool) {
         job.ref = changes.insert(job)
         if case .state(let task) = job.task { job.generation = generation(of: task) }
-        if isEmpty { end(job, .ignored(.unusable)) } else { perform(job) }
+        if isEmpty { return end(job, .ignored(.unusable)) }
+        if binds.admit(job) == .goesOn { perform(job) }
+    }
+
+    /// A bind is over: others of its token go on.
+    private func endBind(_ job: ChangeJob) {
+        for next in binds.ended(job) { perform(next) }
     }
 
     /// A bad record. `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
@@ -96,6 +103,7 @@ final class UserStates {
     private func end(_ job: ChangeJob) {
         if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
+        endBind(job)
         if job.origin == nil { return endedAgain() }
         if job.owesClear { lowered.append(job) } else { done.append(job) }
         shard.requestTurn()
@@ -178,7 +186,6 @@ final class UserStates {
         case .later: awaitMark(job, task)
         case .next:
             job.failures = 0
-            if case .dropFormer(let former, _) = task.step, job.formerOwners.isEmpty { job.formerOwners = former }
             perform(job)
         case .done(let outcome):
             job.owesClear = task.owesClear
@@ -254,7 +261,7 @@ final class UserStates {
     func handBack() {
         isHandedBack = true
         repetition.forget()
-        var retried: [ChangeJob] = []
+        var retried = binds.forget()
         changes.forEach { if $0.isWaitingForRetry { retried.append($0) } }
         for job in retried { leave(job) }
     }
@@ -263,6 +270,7 @@ final class UserStates {
         stopAwaiting(job)
         if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
+        endBind(job)
         if job.origin == nil { repetition.left() }
     }
 
@@ -342,23 +350,23 @@ extension UserStates {
 
     /// Redis accepted the change. If its keys moved to another process in this time, that one may lack the first steps.
     private func keep(_ job: ChangeJob, _ task: UserStateTask) {
-        guard let app = job.app, !isHandedBack, !TestBreak.isOn(.trustCopies) else { return }
-        let isMoved = generation(of: task) != job.generation
-        for task in task.repeatedTasks(formerOwners: job.formerOwners) {
-            if isMoved {
-                repetition.append(task, app)
-            } else {
-                repetition.keep(task, app, generation: job.generation, takenNanos: shard.nowNanos)
-            }
+        guard let app = job.app, !isHandedBack, !TestBreak.isOn(.trustCopies), let again = task.repetition else {
+            return
         }
-        if isMoved { makeAgain() }
+        let isMoved = generation(of: task) != job.generation
+        if isMoved {
+            repetition.append(again, app)
+            makeAgain()
+        } else {
+            repetition.keep(again, app, generation: job.generation, takenNanos: shard.nowNanos)
+        }
     }
 
     /// The process that serves the keys of a change. A token's keys are on several; any of them counts.
     private func generation(of task: UserStateTask) -> UInt32 {
         switch task.state.change {
         case .bind, .unbind: shard.store.client.serverGeneration
-        default: shard.store.client.generation(ofKey: "{\(task.app):\(task.state.uid)}")
+        default: shard.store.client.generation(ofKey: StateKeys.tag(task.app, task.state.uid))
         }
     }
 }
@@ -367,7 +375,7 @@ extension UserState {
     fileprivate var isReport: Bool {
         switch change {
         case .openReport, .arrivedReport: true
-        case .bind, .unbind, .settings, .mute, .read, .badgeReport, .ack: false
+        case .bind, .unbind, .settings, .mute, .read, .badgeReport, .ack, .forget: false
         }
     }
 }
@@ -375,7 +383,10 @@ extension UserState {
 extension UserStateTask {
     /// Its steps take Redis as long as some hundred reads.
     fileprivate var isHeavy: Bool {
-        if case .ack(_, _, let ids) = state.change { return ids.count > 16 }
-        return false
+        switch state.change {
+        case .ack(_, _, let ids): ids.count > 16
+        case .forget: true
+        case .bind, .unbind, .settings, .mute, .read, .badgeReport, .openReport, .arrivedReport: false
+        }
     }
 }

@@ -108,10 +108,9 @@ extension Claims {
     func takeOwner(_ reply: borrowing RedisReply, _ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
         if candidate.recipient.tokens.indices.contains(place) {
             let standing = OwnerReply.standing(reply, uid: job.uid, token: candidate.recipient.tokens[place])
-            if standing != .owned {
-                candidate.learnsOwners = false
-                candidate.lostTokens.append(place)
-            }
+            if standing != .owned { candidate.learnsOwners = false }
+            // The removal of a refused one that is still there was interrupted: it is refused again, and removed.
+            if standing == .rebound || standing == .moved { candidate.lostTokens.append(place) }
             if standing == .rebound, candidate.pushedTokens.contains(place) { candidate.hasReboundToken = true }
         }
         answered(job, failed: false)

@@ -74,7 +74,8 @@ extension Claims {
         if renewal.life {
             // If this is lost with the connection, the next claim does it.
             try? shard.store.renewLedger(
-                job.claimRequest(nowMs: now), epoch: renewal.epoch, tag: job.tag(.note))
+                job.claimRequest(nowMs: now), epoch: renewal.epoch, hadToken: candidate.tokenVersion != 0,
+                tag: job.tag(.note))
         }
         if candidate.learnsOwners { noteOwners(job, candidate) }
         keep(reply, job)

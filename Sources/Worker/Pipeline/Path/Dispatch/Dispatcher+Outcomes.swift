@@ -154,7 +154,6 @@ extension Dispatcher {
         }
         if recorder.removals.isUnderWay(token, app: app.id) { return }
         guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
-            app.metrics.tokenRemoved(ending.label)
             return recorder.remove(token, of: job, cause, ending)
         }
         app.metrics.removalWithheld(cause.label)

@@ -100,23 +100,19 @@ final class Recorder {
         return true
     }
 
-    /// Removes a dead token from its user: first the feedback record, then the token.
+    /// Removes a dead token from its user, unless it was bound again (`TokenRemovals`).
     func remove(_ token: BoundToken, of job: RecipientJob, _ cause: RemovalBrake.Cause, _ ending: Ending) {
-        var writer = JSONWriter(reservingCapacity: 320)
-        writer.beginRecord(app: job.event.app.id)
-        writer.member("uid", job.uid)
-        writer.member("device", token.device)
-        writer.member("token", token.record.hex)
-        writer.member("env", token.record.environment.rawValue)
-        writer.member("topic", token.record.topic)
-        writer.member("cause", ending.reason)
-        if let timestampMs = ending.timestampMs { writer.member("timestamp_ms", timestampMs) }
-        writer.member("bound_ms", token.record.boundMs)
-        writer.member("at_ms", shard.nowMs)
-        writer.endObject()
-        job.machine.recordSent()
-        outbox.send(
-            topics.feedback, key: token.record.hex, value: writer, tag: removals.begin(job, token, cause))
+        if removals.begin(job, token, cause, ending) { job.machine.recordSent() }
+    }
+
+    private func didRetireToken(_ ref: WorkRef, isRetired: Bool) {
+        let (removal, recipient) = removals.didRetire(ref, isRetired: isRetired)
+        if let removal {
+            outbox.send(
+                topics.feedback, key: removal.topicKey, value: removal.feedback(atMs: shard.nowMs),
+                tag: Tag(ref, .feedback).bits)
+        }
+        if let recipient { didSettleRecord(recipient) }
     }
 
     /// The broker has the feedback record of a dead token.
@@ -212,13 +208,21 @@ final class Recorder {
         }
     }
 
-    func didReply(_ tag: Tag) {
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         shard.noteWritten()
-        if tag.stage == .writeMarks { didReplyToMarks(tag.ref) } else { didReplyToMark(tag.ref) }
+        switch tag.stage {
+        case .retireToken: didRetireToken(tag.ref, isRetired: reply.int64 == 1)
+        case .writeMarks: didReplyToMarks(tag.ref)
+        default: didReplyToMark(tag.ref)
+        }
     }
 
     func didFail(_ tag: Tag, _ fault: RedisFault) {
-        if tag.stage == .writeMarks { didFailToWriteMarks(tag.ref, fault) } else { didFailToMark(tag.ref, fault) }
+        switch tag.stage {
+        case .retireToken: didRetireToken(tag.ref, isRetired: false)
+        case .writeMarks: didFailToWriteMarks(tag.ref, fault)
+        default: didFailToMark(tag.ref, fault)
+        }
     }
 
     private func didReplyToMark(_ ref: WorkRef) {

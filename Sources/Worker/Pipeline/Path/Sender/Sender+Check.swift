@@ -65,7 +65,7 @@ extension Sender {
             let standing = OwnerReply.standing(reply, uid: job.uid, token: token)
             answered(job, index) { check in
                 check.facts.isTokenOwned = standing != .moved
-                check.isRebound = standing == .rebound
+                check.isRebound = standing == .rebound || standing == .refused
             }
         case .checkActivity:
             let isOver = isOver(job.event, ActivityState(reply), token)
