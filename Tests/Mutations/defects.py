@@ -406,8 +406,8 @@ DEFECTS = [
     ),
     Defect(
         "old-bind", "a bind of another user with an equal version takes the token", SCRIPTS + "StateScripts+Tokens.swift",
-        "if v > ARGV[1] or (v == ARGV[1] and uid ~= ARGV[2]) then return {0} end",
-        'if \\(mutant("old-bind") ? "false and " : "")(v > ARGV[1] or (v == ARGV[1] and uid ~= ARGV[2])) then return {0} end',
+        "if v > ARGV[1] or (v == ARGV[1] and not isOwn) then return {0} end",
+        'if \\(mutant("old-bind") ? "false and " : "")(v > ARGV[1] or (v == ARGV[1] and not isOwn)) then return {0} end',
     ),
     Defect(
         "words-not-kept", "a bind without a language forgets the earlier one", SCRIPTS + "StateScripts+Tokens.swift",
@@ -421,8 +421,8 @@ DEFECTS = [
     ),
     Defect(
         "unbind-ignored", "an unbind does not apply", SCRIPTS + "StateScripts+Tokens.swift",
-        "if v and v == ARGV[1] and string.sub",
-        'if \\(mutant("unbind-ignored") ? "false and " : "")v and v == ARGV[1] and string.sub',
+        "if v and v == ARGV[1] and uid == ARGV[2] then",
+        'if \\(mutant("unbind-ignored") ? "false and " : "")v and v == ARGV[1] and uid == ARGV[2] then',
     ),
     Defect(
         "read-mark-lost", "a read leaves no mark for later messages", SCRIPTS + "StateScripts+Reads.swift",
