@@ -129,6 +129,7 @@ extension Pipeline {
             }
         }
         lookAtParked()
+        for twin in claims.takeFreed() { dispatcher.twinEnded(twin) }
         if shard.writes.refusal != nil { settleUnclaimed() }
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
     }

@@ -5,6 +5,8 @@ import Synchronization
 package final class ProcessShared: Sendable {
     /// The devices with a push in flight; nil with one shard.
     package let occupancy: DeviceOccupancy?
+    /// The dedup keys in progress; nil with one shard.
+    let dedupKeys: SharedKeys?
     let share = PartitionShare()
     let conversations = ConversationsInHand()
     let parkedOnTheWay = ParkedOnTheWay()
@@ -17,15 +19,19 @@ package final class ProcessShared: Sendable {
 
     let wallClock: WallClock
 
-    /// - Parameter occupancy: nil: of the usual size, by this machine's clock.
+    /// - Parameters:
+    ///   - occupancy: nil: of the usual size, by this machine's clock.
+    ///   - dedupKeys: nil: of the usual size.
     package init(
         shardCount: Int, timesStages: Bool = false, wallClock: WallClock = WallClock(),
-        seed: UInt64 = .random(in: 0 ... .max), occupancy: DeviceOccupancy? = nil
+        seed: UInt64 = .random(in: 0 ... .max), occupancy: DeviceOccupancy? = nil,
+        dedupKeys: SharedKeys? = nil
     ) {
         mark = String(seed, radix: 36)
         self.wallClock = wallClock
         self.timesStages = timesStages
         self.occupancy = shardCount > 1 ? occupancy ?? DeviceOccupancy() : nil
+        self.dedupKeys = shardCount > 1 ? dedupKeys ?? SharedKeys() : nil
         stateProgress = StateProgress(shardCount: shardCount)
     }
 }

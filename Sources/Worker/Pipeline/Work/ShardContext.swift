@@ -30,6 +30,8 @@ final class ShardContext {
     let waits: StageWaits?
     /// Of the process.
     let conversations: ConversationsInHand
+    /// The dedup keys of the process; nil with one shard.
+    let sharedKeys: SharedKeys?
     /// Names the process in the records that it parks.
     let processMark: String
     /// Redis may have older data of users than before (`DataAge`): no decision uses it.
@@ -58,6 +60,7 @@ final class ShardContext {
         stateProgress = parts.shared.stateProgress
         share = parts.shared.share
         conversations = parts.shared.conversations
+        sharedKeys = parts.shared.dedupKeys
         processMark = parts.shared.mark
         writes = RedisWrites(log: parts.log)
         waits = parts.waits

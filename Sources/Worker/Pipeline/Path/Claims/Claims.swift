@@ -18,8 +18,10 @@ final class Claims {
     let shard: ShardContext
     private let work: WorkTable
     private var keys = DedupKeys()
+    /// Recipients with a key that another shard of the process has.
+    private var foreign: [(key: DedupKeys.Key, recipient: WorkRef)] = []
     /// Dedup keys of open work.
-    var openKeys: Int { keys.count }
+    var openKeys: Int { keys.count + foreign.count }
     /// Recipients that ended uncounted while Redis accepted no writes, and have no mark.
     private var unmarked = RecentKeys<DedupKeys.Key>()
     /// Recipients who wait in `carillon.parked` without a mark in Redis: the record there goes on with them.
@@ -308,17 +310,36 @@ final class Claims {
 
     // MARK: Dedup keys
 
-    /// Takes the recipient's dedup key. If an earlier delivery of the event has it, the recipient is kept until that one ends.
+    /// Takes the recipient's dedup key. If an earlier delivery or a copy of the event has it, here or in another shard, the
+    /// recipient is kept until that one ends.
     func takeKey(_ job: RecipientJob) -> Passage {
         if job.flags.contains(.holdsDedupKey) { return .goesOn }
         guard keys.take(job.dedupKey, job.ref) else { return .kept }
+        if let shared = shard.sharedKeys, !shared.take(job.dedupKey) {
+            _ = keys.release(job.dedupKey)
+            foreign.append((job.dedupKey, job.ref))
+            return .kept
+        }
         job.flags.insert(.holdsDedupKey)
         return .goesOn
+    }
+
+    /// Several times a second: the recipients with a key that no other shard has any more.
+    func takeFreed() -> [WorkRef] {
+        guard !foreign.isEmpty, let shared = shard.sharedKeys else { return [] }
+        var freed: [WorkRef] = []
+        foreign.removeAll { waiting in
+            if shared.contains(waiting.key) { return false }
+            freed.append(waiting.recipient)
+            return true
+        }
+        return freed
     }
 
     /// The recipient has ended. Returns the recipients that waited for it.
     func releaseKey(_ job: RecipientJob) -> [WorkRef] {
         guard job.flags.remove(.holdsDedupKey) != nil else { return [] }
+        shard.sharedKeys?.leave(job.dedupKey)
         return keys.release(job.dedupKey)
     }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import PushCore
 
-/// The (app, user, message, kind) keys in progress on this shard, and the repeats that wait for their end.
+/// The (app, user, message, kind) keys in progress on this shard, and the repeats that wait for their end. `SharedKeys` has those
+/// of all shards.
 ///
 /// A claim cannot distinguish a pair in progress here from one that a crash left, so a repeat waits until the first is
 /// finished, and then finds its mark.
