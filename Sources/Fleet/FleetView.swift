@@ -132,6 +132,8 @@ public struct FleetView: Sendable {
     public var waitingForDevice: Double?
     /// Parked records that have not returned.
     public var parked: Double?
+    /// Devices that APNs wants left alone for now (429).
+    public var heldDevices: Double?
     /// Records since the start with a key that is neither the conversation's id nor a user's.
     public var unusualKeys: Double?
     public var lags: [Lag] = []
@@ -170,6 +172,7 @@ public struct FleetView: Sendable {
         intervalSeconds = rates.longestSeconds
         addRates(rates)
         addGauges(looks.compactMap(\.metrics), wallSeconds: wallSeconds)
+        addWaits(looks.compactMap(\.status))
         addRedisNodes(looks.flatMap { $0.status?.redisNodes ?? [] }, rates)
         addOutcomes(looks.compactMap(\.metrics), rates)
     }
@@ -260,6 +263,13 @@ public struct FleetView: Sendable {
         addLags(pages)
         addBrokers(pages)
         addClients(pages, wallSeconds: wallSeconds)
+    }
+
+    /// A worker that started after its records were parked has no count of them in its metrics, but it knows those that it read.
+    private mutating func addWaits(_ statuses: [StatusFacts]) {
+        if statuses.isEmpty { return }
+        parked = max(parked ?? 0, Double(statuses.reduce(0) { $0 &+ $1.parkedRecords }))
+        heldDevices = Double(statuses.reduce(0) { $0 &+ $1.heldDevices })
     }
 
     private mutating func addLags(_ pages: [MetricsPage]) {

@@ -34,6 +34,48 @@ import Testing
         }
     }
 
+    /// The caller parks them, and none of them asks APNs once more.
+    @Test func `a pause that is too long for memory ends all pushes of the device without another request`()
+        async throws
+    {
+        var limits = World.quick
+        limits.holdNanos = 1_000_000_000
+        limits.retryBackoff = Backoff(baseNanos: 60_000_000_000, capNanos: 900_000_000_000)
+        let plain = try PushHeaders(topic: "com.example.im", pushType: .alert)
+        try await withWorld(limits: limits) { loop, world in
+            await loop.run { _ in
+                let busy = world.push(1).token
+                world.peer.onRequest = { [unowned world] request, connection in
+                    for tag in 2...4 as ClosedRange<UInt64> {
+                        world.expected += 1
+                        _ = world.client.send(world.push(tag, token: busy, headers: plain))
+                    }
+                    connection.answer(request.stream, 429, Self.tooMany)
+                }
+                // One comes while the device waits.
+                world.onOutcome = { [unowned world] tag, _ in
+                    guard tag == 1 else { return }
+                    world.expected += 1
+                    #expect(world.client.send(world.push(5, token: busy, headers: plain)) == .held)
+                }
+                world.expected += 1
+                #expect(world.client.send(world.push(1, token: busy, headers: plain)) == .taken)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                for tag in 1...5 as ClosedRange<UInt64> {
+                    guard case .deferred(429, _, let ms)? = world.outcomes[tag] else {
+                        Issue.record("push \(tag) ended as \(String(describing: world.outcomes[tag]))")
+                        continue
+                    }
+                    #expect((29_000...60_000).contains(ms))
+                }
+                #expect(world.peer.requests.count == 1)
+                #expect(world.client.heldDevices == 1)
+            }
+        }
+    }
+
     /// Pushes that waited for a stream when their device was first refused are held like those that came later.
     @Test func pushesQueuedBeforeTheRefusalAreHeldWithIt() async throws {
         var limits = World.quick

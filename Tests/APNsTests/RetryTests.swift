@@ -117,6 +117,27 @@ import Testing
         #expect(ms >= 60_000)
     }
 
+    @Test func `a device waits five minutes at most after a 429 without a time, and never a moment only`() {
+        let policy = RetryPolicy(APNsLimits())
+        var random = SmallRandom(seed: 3)
+        var longest: UInt64 = 0
+        for delays in 0..<40 as Range<UInt32> {
+            var history = PushHistory()
+            history.delays = delays
+            guard
+                case .resendAfter(let nanos) = policy.next(
+                    after: answer(429, "TooManyRequests"), history: &history, id: id, isRepeatable: true, leftMs: .max,
+                    random: &random)
+            else {
+                Issue.record("429 must be tried again")
+                return
+            }
+            #expect(nanos >= min(500_000_000 << UInt64(min(delays, 30)), 300_000_000_000) / 2)
+            longest = max(longest, nanos)
+        }
+        #expect(longest <= 300_000_000_000)
+    }
+
     @Test func refusedCredentialKeepsThePush() {
         let policy = RetryPolicy(APNsLimits())
         var history = PushHistory()

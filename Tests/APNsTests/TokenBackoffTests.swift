@@ -51,8 +51,39 @@ import Testing
             same(backoff.wait(token, kind, Int32(index + 2), order: UInt64(index + 2))?.superseded, nil)
         }
         same(backoff.wait(token, alert, 9, order: 9)?.superseded, 4)
+        // Once one is accepted the others go one after the other.
+        var went: [Int32] = []
+        var slot: Int32? = 1
+        while let one = slot {
+            same(backoff.asks(token, Kind(.alert), one, order: UInt64(one), nowNanos: 100), nil)
+            went.append(one)
+            let next = backoff.ended(token, one, isOver: true)
+            #expect(next == nil || next?.dueNanos == 0)
+            slot = next?.slot
+        }
+        same(went, [1, 2, 3, 5, 6, 7, 8, 9])
+        #expect(backoff.isEmpty)
+    }
+
+    @Test func `a push that is accepted wakes the one that waited for its time`() {
+        var backoff = TokenBackoff()
+        _ = backoff.refused(token, alert, 1, order: 1, dueNanos: 100)
+        // Sent before the first one was refused.
+        same(backoff.ended(token, 7, isOver: true), TokenBackoff.Turn(slot: 1, dueNanos: 0))
+        same(backoff.asks(token, alert, 1, order: 1, nowNanos: 1), nil)
+    }
+
+    @Test func `a refusal for longer than pushes wait takes all of the device along`() {
+        var backoff = TokenBackoff()
+        _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
+        for slot in 2...4 as ClosedRange<Int32> { _ = backoff.wait(token, Kind(.alert), slot, order: UInt64(slot)) }
         _ = backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100)
-        same(backoff.ended(token, 1, isOver: true).map(\.slot), [2, 3, 5, 6, 7, 8, 9])
+        same(backoff.deferred(token, 1, .absent, dueNanos: 900), [2, 3, 4])
+        // The next one waits as long, and its refusals are those of the device.
+        same(backoff.wait(token, Kind(.alert), 5, order: 5), TokenBackoff.Wait(dueNanos: 900, refusals: 2))
+        same(backoff.pause(token, nowNanos: 100)?.nanos, 800)
+        same(backoff.pause(token, nowNanos: 900)?.nanos, nil)
+        same(backoff.heldCount(nowNanos: 899), 1)
     }
 
     @Test func olderPushThatIsRefusedLaterIsTheOneThatGives() {
@@ -73,7 +104,10 @@ import Testing
         same(backoff.asks(token, alert, 1, order: 1, nowNanos: 101), nil)
         // While one tries no clock wakes a newcomer.
         same(backoff.wait(token, alert, 3, order: 3)?.dueNanos, .max)
-        same(Set(backoff.ended(token, 1, isOver: true).map(\.slot)), [2, 3])
+        same(backoff.ended(token, 1, isOver: true), TokenBackoff.Turn(slot: 2, dueNanos: 0))
+        same(backoff.asks(token, Kind(.background), 2, order: 2, nowNanos: 100), nil)
+        same(backoff.ended(token, 2, isOver: true), TokenBackoff.Turn(slot: 3, dueNanos: 0))
+        same(backoff.ended(token, 3, isOver: false), nil)
         #expect(backoff.isEmpty)
     }
 
@@ -103,15 +137,15 @@ import Testing
         _ = backoff.refused(token, alert, 1, order: 1, dueNanos: 100)
         _ = backoff.wait(token, Kind(.background), 2, order: 2)
         _ = backoff.asks(token, alert, 1, order: 1, nowNanos: 100)
-        same(backoff.ended(token, 1, isOver: false), [TokenBackoff.Turn(slot: 2, dueNanos: 100)])
+        same(backoff.ended(token, 1, isOver: false), TokenBackoff.Turn(slot: 2, dueNanos: 100))
         same(backoff.asks(token, Kind(.background), 2, order: 2, nowNanos: 100), nil)
-        same(backoff.ended(other, 9, isOver: true), [])
+        same(backoff.ended(other, 9, isOver: true), nil)
     }
 
     @Test func longOverIsForgotten() {
         var backoff = TokenBackoff()
         _ = backoff.refused(token, alert, 1, order: 1, dueNanos: 100)
-        same(backoff.ended(token, 1, isOver: false), [])
+        same(backoff.ended(token, 1, isOver: false), nil)
         backoff.sweep(nowNanos: 59_000_000_000)
         #expect(!backoff.isEmpty)
         backoff.sweep(nowNanos: 61_000_000_000)
@@ -236,7 +270,7 @@ private struct BackoffWorld {
 
     private mutating func end(_ slot: Int32, isOver: Bool) {
         pushes[slot] = nil
-        for turn in backoff.ended(token, slot, isOver: isOver) where pushes[turn.slot]?.place != .flying {
+        if let turn = backoff.ended(token, slot, isOver: isOver), pushes[turn.slot]?.place != .flying {
             pushes[turn.slot]?.place = .delayed(turn.dueNanos)
         }
     }

@@ -41,7 +41,8 @@ package final class WorkerSeat {
         let count = configuration.shardCount
         shared = ProcessShared(
             shardCount: count, wallClock: wallClock, seed: system.random.next(),
-            occupancy: count > 1 ? DeviceOccupancy(bits: 12, nowNanos: { clock.nowNanos }) : nil)
+            occupancy: count > 1 ? DeviceOccupancy(bits: 12, nowNanos: { clock.nowNanos }) : nil,
+            dedupKeys: count > 1 ? SharedKeys(bits: 8) : nil)
         for index in 0..<count {
             shards.append(Shard(loop: try process.makeLoop(count > 1 ? "\(name)-\(index)" : name)))
             try start(index, log: count > 1 ? log.with(["shard": .int(index)]) : log)
@@ -59,7 +60,8 @@ package final class WorkerSeat {
                 replays: ModelReplays(host: kafka, topic: configuration.kafka.topics.userState),
                 onFatal: { seat?.hasFailed = true })
             nonisolated(unsafe) weak let told = runtime
-            shared.occupancy?.join(shard: index, loop: loop) { told?.didVacate($0) }
+            shared.occupancy?.join(
+                shard: index, loop: loop, didVacate: { told?.didVacate($0) }, didRelease: { told?.didRelease($0) })
             return runtime
         }
     }

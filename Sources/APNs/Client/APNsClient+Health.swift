@@ -55,6 +55,38 @@ extension APNsClient {
             peersTripNanos: trips.isEmpty ? nil : trips[trips.count / 2], stallNanos: limits.stallNanos,
             nowNanos: loop.nowNanos)
     }
+
+    // MARK: Pushes that wait too long
+
+    /// Ends expired pushes without a stream, once a second.
+    func sweepExpired() {
+        let wallMs = loop.unixMs
+        guard wallMs - lastSweepMs >= 1000 || wallMs < lastSweepMs else { return }
+        lastSweepMs = wallMs
+        // An owner that receives an outcome may take back other pushes and send new ones, which may reuse the slots.
+        for slot in table.expired(nowMs: wallMs)
+        where table.holds(slot) && !table.isInFlight(slot) && table.expiresAtMs(slot) <= wallMs {
+            finish(slot, expiredOutcome(slot))
+        }
+    }
+
+    /// Abandons streams without an answer in time. Only these streams are reset; the connection continues.
+    func timeOutAnswers() {
+        let now = loop.nowNanos
+        while let slot = table.oldestInFlight, now &- table[slot].submittedNanos >= limits.answerNanos {
+            guard let connection = connections.first(where: { $0.serial == table[slot].connection }) else {
+                // Its connection has disappeared without an event. This cannot happen, and must not block if it does.
+                finish(slot, lost(slot))
+                continue
+            }
+            table[slot].isTimedOut = true
+            limiter.cut(.slow, nowNanos: now)
+            let stream = HTTP2Stream(id: table[slot].stream, tag: UInt64(UInt32(bitPattern: slot)))
+            connection.reset(stream.id)
+            // Already reported, unless the session has lost the stream.
+            streamEnded(stream, .closed(.cancel), on: connection)
+        }
+    }
 }
 
 extension ConnectionHealth.Suspicion {

@@ -57,10 +57,7 @@ extension APNsClient {
 
     /// - Returns: whether the push may go now. If not, it ends or waits elsewhere.
     private func isFit(_ slot: PushTable.Slot, _ now: UInt64, _ wallMs: Int64) -> Bool {
-        if table[slot].isSuperseded {
-            finish(slot, .superseded)
-            return false
-        }
+        if table[slot].ending != .none, hasEnded(slot, now) { return false }
         if table.expiresAtMs(slot) <= wallMs {
             finish(slot, expiredOutcome(slot))
             return false
@@ -75,6 +72,18 @@ extension APNsClient {
         }
         // Its kind is known when it has its content again.
         return backoff.isEmpty || table.lacksContent(slot) || mayTry(slot, now)
+    }
+
+    /// - Returns: false if it goes on: its device may be pushed again.
+    private func hasEnded(_ slot: PushTable.Slot, _ now: UInt64) -> Bool {
+        guard table[slot].ending == .deferred else {
+            finish(slot, .superseded)
+            return true
+        }
+        table[slot].ending = .none
+        guard let pause = backoff.pause(table.token(slot), nowNanos: now) else { return false }
+        finish(slot, .deferred(status: 429, reason: pause.reason, retryAfterMs: Int64(pause.nanos / 1_000_000)))
+        return true
     }
 
     private func submit(_ slot: PushTable.Slot, on connection: APNsConnection, _ now: UInt64, _ wallMs: Int64) -> Bool {
@@ -157,18 +166,35 @@ extension APNsClient {
         return false
     }
 
+    /// 429 TooManyRequests to a push that ends. After a pause that is longer than pushes wait here, nothing of the device does.
+    private func endRefused(
+        _ slot: PushTable.Slot, _ outcome: PushOutcome, _ reason: APNsReason, _ pauseNanos: UInt64, _ now: UInt64
+    ) {
+        guard case .deferred(_, _, let waitMs) = outcome else {
+            return backoff.note(table.token(slot), reason, dueNanos: now &+ pauseNanos)
+        }
+        let dueNanos = now &+ UInt64(max(0, waitMs)) &* 1_000_000
+        for other in backoff.deferred(table.token(slot), slot, reason, dueNanos: dueNanos) {
+            endInNextTurn(other, as: .deferred, now)
+        }
+    }
+
     /// 429 TooManyRequests: only this token waits.
-    private func holdRefused(_ slot: PushTable.Slot, dueNanos: UInt64, _ now: UInt64) {
+    private func holdRefused(_ slot: PushTable.Slot, _ reason: APNsReason, dueNanos: UInt64, _ now: UInt64) {
         let wait = backoff.refused(
-            table.token(slot), table.kind(slot), slot, order: table[slot].order, dueNanos: dueNanos)
+            table.token(slot), table.kind(slot), slot, reason, order: table[slot].order, dueNanos: dueNanos)
         apply(wait, slot, now)
         if wait.superseded != slot { delegate?.apns(self, didHold: table.tag(slot)) }
     }
 
     private func apply(_ wait: TokenBackoff.Wait, _ slot: PushTable.Slot, _ now: UInt64) {
         table.delay(slot, dueNanos: wait.dueNanos)
-        supersede(wait.superseded, now)
+        if let superseded = wait.superseded { endInNextTurn(superseded, as: .superseded, now) }
         if let next = wait.next { start(next, now) }
+        guard wait.superseded != slot, let pause = backoff.pause(table.token(slot), nowNanos: now),
+            pause.nanos > limits.holdNanos
+        else { return }
+        endInNextTurn(slot, as: .deferred, now)
     }
 
     private func start(_ turn: TokenBackoff.Turn, _ now: UInt64) {
@@ -180,17 +206,16 @@ extension APNsClient {
         }
     }
 
-    /// Ends it in the next turn, because its owner may be inside the call that sends the newer one.
-    private func supersede(_ slot: PushTable.Slot?, _ now: UInt64) {
-        guard let slot else { return }
-        table[slot].isSuperseded = true
+    /// The owner may be inside the call that sends another push.
+    private func endInNextTurn(_ slot: PushTable.Slot, as ending: PushTable.Ending, _ now: UInt64) {
+        table[slot].ending = ending
         table[slot].needsBudget = false
         table.delay(slot, dueNanos: now)
     }
 
-    /// Releases pushes that waited for the end of another push of the same token.
+    /// Starts the push that waited for the end of another one of the same token.
     func release(_ token: DeviceToken, _ slot: PushTable.Slot, isOver: Bool) {
-        for turn in backoff.ended(token, slot, isOver: isOver) { start(turn, loop.nowNanos) }
+        if let turn = backoff.ended(token, slot, isOver: isOver) { start(turn, loop.nowNanos) }
     }
 
     // MARK: Answers
@@ -284,7 +309,12 @@ extension APNsClient {
         table[slot].avoid = connection.serial
         if isClosed { return finishAtClose(slot, attempt, step) }
         switch step {
-        case .finish(let outcome): finish(slot, outcome)
+        case .finish(let outcome):
+            if rule?.pace == .token, case .answer(_, let reason, _, let retryAfter) = attempt {
+                endRefused(
+                    slot, outcome, reason, policy.tokenPauseNanos(delays: history.delays, retryAfter: retryAfter), now)
+            }
+            finish(slot, outcome)
         case .resendNow:
             countResend(attempt)
             if attempt == .unknown(.timeout) { table[slot].needsBudget = true }
@@ -292,8 +322,8 @@ extension APNsClient {
         case .resendAfter(let nanos):
             countResend(attempt)
             if case .answer = attempt { table[slot].needsBudget = true }
-            if rule?.pace == .token {
-                holdRefused(slot, dueNanos: now &+ nanos, now)
+            if case .answer(_, let reason, _, _) = attempt, rule?.pace == .token {
+                holdRefused(slot, reason, dueNanos: now &+ nanos, now)
             } else {
                 table.delay(slot, dueNanos: now &+ nanos)
             }
@@ -358,37 +388,7 @@ extension APNsClient {
         finishUnsent(slot, .closed)
     }
 
-    private func expiredOutcome(_ slot: PushTable.Slot) -> PushOutcome {
+    func expiredOutcome(_ slot: PushTable.Slot) -> PushOutcome {
         table[slot].history.unknowns > 0 ? lost(slot) : .expired
-    }
-
-    /// Ends expired pushes without a stream, once a second.
-    func sweepExpired() {
-        let wallMs = loop.unixMs
-        guard wallMs - lastSweepMs >= 1000 || wallMs < lastSweepMs else { return }
-        lastSweepMs = wallMs
-        // An owner that receives an outcome may take back other pushes and send new ones, which may reuse the slots.
-        for slot in table.expired(nowMs: wallMs)
-        where table.holds(slot) && !table.isInFlight(slot) && table.expiresAtMs(slot) <= wallMs {
-            finish(slot, expiredOutcome(slot))
-        }
-    }
-
-    /// Abandons streams without an answer in time. Only these streams are reset; the connection continues.
-    func timeOutAnswers() {
-        let now = loop.nowNanos
-        while let slot = table.oldestInFlight, now &- table[slot].submittedNanos >= limits.answerNanos {
-            guard let connection = connections.first(where: { $0.serial == table[slot].connection }) else {
-                // Its connection has disappeared without an event. This cannot happen, and must not block if it does.
-                finish(slot, lost(slot))
-                continue
-            }
-            table[slot].isTimedOut = true
-            limiter.cut(.slow, nowNanos: now)
-            let stream = HTTP2Stream(id: table[slot].stream, tag: UInt64(UInt32(bitPattern: slot)))
-            connection.reset(stream.id)
-            // Already reported, unless the session has lost the stream.
-            streamEnded(stream, .closed(.cancel), on: connection)
-        }
     }
 }

@@ -163,6 +163,8 @@ public final class APNsClient {
     public var room: Int { table.capacity - table.count }
     /// Connections can be made and carry no push: the peer allows no stream, or answers nothing.
     public var isStalled: Bool { !wasUsable && stall != nil }
+    /// Devices that APNs wants left alone for now (429 TooManyRequests). Goes through all that were lately.
+    public var heldDevices: Int { backoff.heldCount(nowNanos: loop.nowNanos) }
     /// A connection is ready and the credential is not paused.
     public var isUsable: Bool { wasUsable && !gate.isPaused }
     /// Only probes are sent: no connection is ready, APNs refuses the credential, or APNs is unavailable.

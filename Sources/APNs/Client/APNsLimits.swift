@@ -64,9 +64,12 @@ public struct APNsLimits: Sendable, Equatable {
     /// Delay after 429, 500 and 503: short at first, later the quarter of an hour that Apple asks for (after 503 at
     /// most `waitingRetryMaxNanos`, because the breaker limits the number of retries).
     public var retryBackoff = Backoff(baseNanos: 500_000_000, capNanos: 900_000_000_000)
+    /// Longest pause of a device after 429 TooManyRequests without a `Retry-After`.
+    public var tokenRetryMaxNanos: UInt64 = 300_000_000_000
     /// Longest accepted `Retry-After`.
     public var retryAfterMaxNanos: UInt64 = 3_600_000_000_000
-    /// Longer delays end as `deferred`, so that the caller can park the push. `.max`: every push waits here.
+    /// Longer delays end as `deferred`, so that the caller can park the push; after a 429 all pushes that wait for the device do.
+    /// `.max`: every push waits here.
     public var holdNanos: UInt64 = .max
     /// Age of a push's `send` or last check at which its owner is asked again before it is sent (`APNsClientDelegate`).
     /// `.max`: never.

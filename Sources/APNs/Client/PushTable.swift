@@ -17,6 +17,15 @@ struct PushTable: ~Copyable {
         case suspect
     }
 
+    /// The end of a push that waits.
+    enum Ending: UInt8 {
+        case none
+        /// A newer push replaced it.
+        case superseded
+        /// The device backs off for longer than pushes wait here.
+        case deferred
+    }
+
     /// All data of a push except the push itself; plain bits, changed in place.
     struct Entry {
         fileprivate(set) var place: Place = .free
@@ -46,8 +55,8 @@ struct PushTable: ~Copyable {
         var isProbe = false
         /// Another attempt must be paid from the budget.
         var needsBudget = false
-        /// A newer push replaced it.
-        var isSuperseded = false
+        /// How it ends in the next turn.
+        var ending = Ending.none
         /// The size of the payload that its owner gives again before it is sent; 0 if the payload is here.
         fileprivate var droppedBytes: UInt16 = 0
         /// Number of pushes accepted before it.

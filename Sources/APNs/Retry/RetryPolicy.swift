@@ -44,6 +44,8 @@ struct RetryPolicy {
     let retryBackoff: Backoff
     /// After "unavailable" without a time.
     let endpointBackoff: Backoff
+    /// After a 429 about a device, without a time.
+    let tokenBackoff: Backoff
     let refusalBackoff = Backoff(baseNanos: 100_000_000, capNanos: 5_000_000_000)
     let retryAfterMaxNanos: UInt64
     let holdNanos: UInt64
@@ -52,6 +54,7 @@ struct RetryPolicy {
     init(_ limits: APNsLimits) {
         retryBackoff = limits.retryBackoff
         endpointBackoff = limits.retryBackoff.capped(atNanos: limits.waitingRetryMaxNanos)
+        tokenBackoff = limits.retryBackoff.capped(atNanos: limits.tokenRetryMaxNanos)
         retryAfterMaxNanos = limits.retryAfterMaxNanos
         holdNanos = limits.holdNanos
         unknownTries = limits.unknownTries
@@ -75,7 +78,7 @@ struct RetryPolicy {
             case .retry:
                 history.delays &+= 1
                 return delayed(
-                    status: status, reason: reason, retryAfter: retryAfter, isEndpoint: rule?.pace == .endpoint,
+                    status: status, reason: reason, retryAfter: retryAfter, pace: rule?.pace ?? .keep,
                     history: history, id: id, leftMs: leftMs, random: &random)
             }
         case .unprocessed:
@@ -100,10 +103,11 @@ struct RetryPolicy {
     }
 
     private func delayed(
-        status: Int, reason: APNsReason, retryAfter: UInt32?, isEndpoint: Bool, history: PushHistory, id: PushID,
+        status: Int, reason: APNsReason, retryAfter: UInt32?, pace: AnswerRule.PaceStep, history: PushHistory,
+        id: PushID,
         leftMs: Int64, random: inout SmallRandom
     ) -> NextStep {
-        var nanos = retryBackoff.delayNanos(failures: Int(history.delays), random: &random)
+        var nanos = pause(pace, after: Int(history.delays), random: &random)
         if let retryAfter {
             // The named time is the floor. The jitter on top keeps a fleet from returning in one instant.
             let floor = min(UInt64(retryAfter) &* 1_000_000_000, retryAfterMaxNanos)
@@ -112,10 +116,23 @@ struct RetryPolicy {
         if nanos > holdNanos, within(leftMs, nanos) {
             return .finish(.deferred(status: status, reason: reason, retryAfterMs: Int64(nanos / 1_000_000)))
         }
-        if isEndpoint, retryAfter == nil {
+        if pace == .endpoint, retryAfter == nil {
             nanos = endpointBackoff.delayNanos(failures: Int(history.delays), random: &random)
         }
         return within(leftMs, nanos) ? .resendAfter(nanos: nanos) : .finish(ended(history, id))
+    }
+
+    /// The longest pause of a device after that many refusals, where APNs names no time.
+    func tokenPauseNanos(delays: UInt32, retryAfter: UInt32?) -> UInt64 {
+        retryAfter.map { min(UInt64($0) &* 1_000_000_000, retryAfterMaxNanos) }
+            ?? tokenBackoff.ceilingNanos(failures: Int(delays))
+    }
+
+    private func pause(_ pace: AnswerRule.PaceStep, after delays: Int, random: inout SmallRandom) -> UInt64 {
+        guard pace == .token else { return retryBackoff.delayNanos(failures: delays, random: &random) }
+        // A device is no fleet: a short draw would only bring the next refusal sooner.
+        return tokenBackoff.ceilingNanos(failures: delays) / 2
+            &+ tokenBackoff.delayNanos(failures: delays, random: &random) / 2
     }
 
     /// A push that expires while an earlier attempt's result is unknown did not simply expire.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Device tokens that back off (429 TooManyRequests), each with its waiting pushes.
 ///
-/// While a token backs off nothing is sent to it. After the wait one push goes at a time until one is accepted. A waiting push is
-/// superseded by a newer one with its collapse id, of which a device shows only the newest. Other tokens are not affected.
+/// While a token backs off nothing is sent to it. After the wait, or once a push was accepted, one push goes at a time, in their
+/// order, until none waits. A waiting push is superseded by a newer one with its collapse id, of which a device shows only the
+/// newest. Other tokens are not affected.
 /// While empty it costs one comparison per push.
 struct TokenBackoff {
     typealias Slot = PushTable.Slot
@@ -21,7 +22,10 @@ struct TokenBackoff {
     }
 
     private struct Hold {
+        /// 0: APNs takes pushes of the token again, and those that waited go.
         var untilNanos: UInt64 = 0
+        /// APNs' reason.
+        var reason = APNsReason.absent
         var refusals: UInt32 = 0
         /// Waiting pushes with their slots; at most one per collapse id.
         var waiting: [(kind: Kind, slot: Slot, order: UInt64)] = []
@@ -68,6 +72,15 @@ struct TokenBackoff {
 
     func holds(_ token: DeviceToken) -> Bool { holds[token] != nil }
 
+    /// Tokens to which nothing may be sent now.
+    func heldCount(nowNanos: UInt64) -> Int { holds.values.reduce(0) { $0 + ($1.untilNanos > nowNanos ? 1 : 0) } }
+
+    /// APNs' reason, and the time until a push of the token may go; nil if one may go now.
+    func pause(_ token: DeviceToken, nowNanos: UInt64) -> (reason: APNsReason, nanos: UInt64)? {
+        guard let hold = holds[token], hold.untilNanos > nowNanos else { return nil }
+        return (hold.reason, hold.untilNanos &- nowNanos)
+    }
+
     /// A push that may go from `dueNanos` on.
     struct Turn: Equatable {
         var slot: Slot
@@ -87,13 +100,40 @@ struct TokenBackoff {
     }
 
     /// A push was refused with 429. It waits at least until `dueNanos`, unless a newer one with its collapse id waits already.
-    mutating func refused(_ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, dueNanos: UInt64) -> Wait {
+    mutating func refused(
+        _ token: DeviceToken, _ kind: Kind, _ slot: Slot, _ reason: APNsReason = .absent, order: UInt64,
+        dueNanos: UInt64
+    ) -> Wait {
         var hold = holds[token] ?? Hold()
         hold.refusals &+= 1
         hold.untilNanos = max(dueNanos, hold.untilNanos)
+        hold.reason = reason
         hold.leave(slot)
         defer { holds[token] = hold }
         return hold.wait(kind, slot, order: order)
+    }
+
+    /// A push was refused with 429 and ends: the token backs off all the same.
+    mutating func note(_ token: DeviceToken, _ reason: APNsReason, dueNanos: UInt64) {
+        var hold = holds[token] ?? Hold()
+        hold.refusals &+= 1
+        hold.untilNanos = max(dueNanos, hold.untilNanos)
+        hold.reason = reason
+        holds[token] = hold
+    }
+
+    /// A push was refused with 429, for longer than pushes wait here. The token backs off, and all that wait leave.
+    ///
+    /// - Returns: the other pushes that waited.
+    mutating func deferred(_ token: DeviceToken, _ slot: Slot, _ reason: APNsReason, dueNanos: UInt64) -> [Slot] {
+        note(token, reason, dueNanos: dueNanos)
+        guard var hold = holds[token] else { return [] }
+        hold.leave(slot)
+        let others = hold.waiting.map(\.slot)
+        hold.waiting = []
+        (hold.turn, hold.isTrying) = (nil, false)
+        holds[token] = hold
+        return others
     }
 
     /// A push is about to be sent. Returns nil if it may go. Otherwise it waits for the time or for the push with the
@@ -117,18 +157,16 @@ struct TokenBackoff {
 
     /// A push of the token ended. `isOver`: its answer shows that the token may be pushed again.
     ///
-    /// - Returns: the pushes that may go: all waiting ones if the back-off is over, else the next one if this one had
-    ///   the turn.
-    mutating func ended(_ token: DeviceToken, _ slot: Slot, isOver: Bool) -> [Turn] {
-        guard var hold = holds[token] else { return [] }
+    /// - Returns: the push that may go, if it is another one than before, or earlier.
+    mutating func ended(_ token: DeviceToken, _ slot: Slot, isOver: Bool) -> Turn? {
+        guard var hold = holds[token] else { return nil }
         hold.leave(slot)
-        if isOver {
-            holds[token] = nil
-            return hold.waiting.map { Turn(slot: $0.slot, dueNanos: 0) }
-        }
-        let next = hold.elect()
-        holds[token] = hold
-        return next.map { [$0] } ?? []
+        if isOver { (hold.untilNanos, hold.refusals) = (0, 0) }
+        var next = hold.elect()
+        // The push with the turn waited for its time.
+        if isOver, next == nil, !hold.isTrying { next = hold.turn.map { Turn(slot: $0, dueNanos: 0) } }
+        holds[token] = hold.turn == nil && hold.untilNanos == 0 ? nil : hold
+        return next
     }
 
     /// Forgets tokens with an expired back-off and no waiting push.

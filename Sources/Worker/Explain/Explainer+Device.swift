@@ -44,7 +44,11 @@ extension Explainer {
             return device.explanation(.none, .suppressed, Reason.noToken.rawValue, steps)
         }
         let token = user.recipient.tokens[index]
-        let standing = try await store.standing(app: user.event.event.app, uid: user.job.uid, token: token)
+        let app = user.event.event.app
+        let standing = try await store.standing(app: app, uid: user.job.uid, token: token)
+        var device = device
+        device.pauseMs = try await store.pauseMs(
+            app: app, uid: user.job.uid, device: device.route.device, nowMs: user.event.now)
         return device.push(to: token, standing, steps)
     }
 }
@@ -53,6 +57,8 @@ extension Explainer {
 struct DeviceContext {
     let user: RecipientContext
     let route: Route
+    /// For how long APNs wants the device left alone; nil: it does not.
+    var pauseMs: Int64?
 
     func explanation(
         _ way: Explanation.Way, _ verdict: Verdict, _ reason: String, _ steps: [Explanation.Step]
@@ -200,6 +206,13 @@ struct DeviceContext {
         for (name, note) in user.recipient.parked where name.isEmpty || name.isSame(as: route.device) {
             guard let left = note.leftMs(nowMs: now) else { continue }
             leftMs = max(left, leftMs ?? 0)
+        }
+        if let pauseMs {
+            return Explanation.Step(
+                16, "order",
+                input:
+                    "APNs answered 429 TooManyRequests to an earlier push, and the device waits for another \(pauseMs) ms",
+                outcome: "waits in carillon.parked, until then or until APNs accepts a push of the device")
         }
         guard let leftMs else { return nil }
         return Explanation.Step(

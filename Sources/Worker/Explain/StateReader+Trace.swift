@@ -76,9 +76,23 @@ extension StateReader {
 
     /// The devices that have a push in `carillon.parked`.
     private func parked(app: String, uid: String, nowMs: Int64) async throws(RedisFault) -> [WaitingPush] {
-        try await recipient(app: app, uid: uid, conversation: "", group: nil).parked.compactMap { device, note in
-            note.leftMs(nowMs: nowMs).map { _ in WaitingPush(what: .parked(device: device, dueMs: note.dueMs)) }
+        var waiting: [WaitingPush] = []
+        for (device, note) in try await recipient(app: app, uid: uid, conversation: "", group: nil).parked
+        where note.leftMs(nowMs: nowMs) != nil {
+            let isAPNsAsking = try await pauseMs(app: app, uid: uid, device: device, nowMs: nowMs) != nil
+            waiting.append(
+                WaitingPush(what: .parked(device: device, dueMs: note.dueMs, isAPNsAsking: isAPNsAsking)))
         }
+        return waiting
+    }
+
+    /// For how long APNs wants the device left alone (429), as a worker noted it; nil: it does not.
+    func pauseMs(app: String, uid: String, device: String, nowMs: Int64) async throws(RedisFault) -> Int64? {
+        let until = try await ask(
+            { (store, tag) throws(RedisFault) in
+                try store.readPause(app: app, uid: uid, device: device, tag: tag)
+            }, { $0.string.flatMap { Int64($0) } })
+        return until.flatMap { $0 > nowMs ? $0 &- nowMs : nil }
     }
 
     /// The group messages with members' marks in a common key, if this user is among them.

@@ -14,8 +14,10 @@ public enum TraceReport: Sendable, Equatable {
 public struct WaitingPush: Sendable, Equatable {
     public enum What: Sendable, Equatable {
         case event(PairKind, id: String)
-        /// - Parameter dueMs: when it is looked at again, Unix ms.
-        case parked(device: String, dueMs: Int64)
+        /// - Parameters:
+        ///   - dueMs: when it is looked at again, Unix ms.
+        ///   - isAPNsAsking: APNs wants the device left alone until then.
+        case parked(device: String, dueMs: Int64, isAPNsAsking: Bool)
     }
 
     public var what: What

@@ -99,7 +99,7 @@ public enum TraceSentence {
         case "burst": "alerts of its conversation are merged (coalesce)"
         case "unavailable": "APNs is away or unavailable"
         case "credential": "APNs refuses the credential"
-        case "retry_after": "APNs asked to wait"
+        case "retry_after": "APNs asked to wait (429, or a Retry-After)"
         case "rate": "the app is over its rate (limits.rate)"
         case "share": "the app is over its share of a worker's memory (limits.share)"
         case "behind": "an earlier push of the device, or an earlier event of the user or conversation, waits"

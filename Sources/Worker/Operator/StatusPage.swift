@@ -40,6 +40,7 @@ struct StatusPage {
         let waits: [(Double?, Markup)] = [
             (view.pendingEvents, "events in work"), (view.pendingRecipients, "recipients in work"),
             (view.waitingForDevice, "waiting for their device's turn"), (view.parked, "parked"),
+            (view.heldDevices.flatMap { $0 > 0 ? $0 : nil }, "devices that wait because APNs answered 429"),
         ]
         let items = waits.compactMap { count, words in
             count.map { count -> Markup in "<li><b>\(FigureText.number(count))</b> \(words)</li>" }

@@ -44,9 +44,10 @@ public actor Shard {
         runtime = try ShardRuntime(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log, beat: beat,
             shared: shared, onFatal: onFatal)
-        shared.occupancy?.join(shard: index, loop: loop) { [weak self] cells in
-            self?.assumeIsolated { $0.runtime?.didVacate(cells) }
-        }
+        shared.occupancy?.join(
+            shard: index, loop: loop,
+            didVacate: { [weak self] cells in self?.assumeIsolated { $0.runtime?.didVacate(cells) } },
+            didRelease: { [weak self] device in self?.assumeIsolated { $0.runtime?.didRelease(device) } })
     }
 
     /// Applies a reload's changes.

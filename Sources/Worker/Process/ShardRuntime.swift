@@ -84,7 +84,8 @@ package final class ShardRuntime: PipelineOwner {
                         isBreakerOpen: client.apns.isBreakerOpen, pausedBecause: client.apns.credentialPause?.label,
                         refusedCredential: credentialWatch?.refusal(of: app, credential: client.credential),
                         connections: counts.ready,
-                        inFlight: client.apns.inFlight, queued: client.apns.queued))
+                        inFlight: client.apns.inFlight, queued: client.apns.queued,
+                        heldDevices: client.apns.heldDevices))
             }
         }
         return ShardStatus(
@@ -132,6 +133,8 @@ package final class ShardRuntime: PipelineOwner {
 
     /// Devices that a shard waits for are free now.
     package func didVacate(_ cells: [DeviceOccupancy.Cell]) { pipeline.sender.didVacate(cells) }
+
+    package func didRelease(_ device: ReleasedDevice) { pipeline.parking.release(device) }
 
     // MARK: - The end
 

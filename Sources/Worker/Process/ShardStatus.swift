@@ -189,6 +189,8 @@ public struct ShardStatus: Sendable {
         public var connections: Int
         public var inFlight: Int
         public var queued: Int
+        /// Devices that APNs wants left alone for now (429).
+        public var heldDevices = 0
 
         /// Another environment to which no connection was needed since the start.
         public var isUntried: Bool {
@@ -258,6 +260,7 @@ public struct ShardStatus: Sendable {
             writer.member("connections", Int64(client.connections))
             writer.member("in_flight", Int64(client.inFlight))
             writer.member("queued", Int64(client.queued))
+            writer.member("held_devices_429", Int64(client.heldDevices))
             writer.endObject()
         }
         writer.endArray()

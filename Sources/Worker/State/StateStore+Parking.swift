@@ -6,13 +6,16 @@ import Redis
 ///
 /// Field `y` + device of the user's hash, with an empty device for all of them; or `c:y:{app:conversation}` for an event that is
 /// parked with all its recipients. Value: `2 <due> <written> <until> <id>`, the times in Unix ms (`ParkedNote`), of the one that
-/// was parked last; `until` is the longest of all. Earlier versions wrote `<due> <id>`.
+/// was parked last; `until` is the longest of all. Earlier versions wrote `<due> <id>`. Field `z` + device: until when APNs wants
+/// the device left alone.
 extension StateStore {
     private static let conversationSeconds: Int64 = 2 * 86_400
 
     /// - Parameter isAgain: it was parked before, so that others may already be parked behind it.
     func noteParked(
-        app: String, uid: String, device: String, _ note: ParkedNote, id: String, isAgain: Bool, tag: UInt64
+        app: String, uid: String, device: String, _ note: ParkedNote, id: String, isAgain: Bool,
+        isAPNsAsking: Bool = false,
+        tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.noteParked, keyCount: 1) { command in
             command.key("c:u", app, uid)
@@ -20,7 +23,26 @@ extension StateStore {
             command.part(note)
             command.end()
             command.arg(id)
-            if isAgain { command.arg(word: "1") }
+            command.arg(word: isAgain ? "1" : "0")
+            if isAPNsAsking { command.arg(StateKeys.time(note.dueMs)) }
+        }
+    }
+
+    /// APNs accepted a push of the device after it had asked to leave the device alone.
+    func hastenParked(app: String, uid: String, device: String, nowMs: Int64, tag: UInt64) throws(RedisFault) {
+        try change(tag, StateScripts.hastenParked, keyCount: 1) { command in
+            command.key("c:u", app, uid)
+            command.field("y", device)
+            command.arg(StateKeys.time(nowMs))
+        }
+    }
+
+    /// Until when APNs wants the device left alone: an integer, or null.
+    func readPause(app: String, uid: String, device: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HGET")
+            command.key("c:u", app, uid)
+            command.field("z", device)
         }
     }
 

@@ -71,8 +71,9 @@ enum TraceText {
         switch push.what {
         case .event(let kind, let id):
             "\n\(Style.yellow("waits"))  \(Style.bold("\(kind.title) \(id)")) has begun and not ended\n"
-        case .parked(let device, let dueMs):
-            "\n\(Style.yellow("waits"))  a push to \(device) in carillon.parked, looked at again \(time(dueMs))\n"
+        case .parked(let device, let dueMs, let isAPNsAsking):
+            "\n\(Style.yellow("waits"))  a push to \(device) in carillon.parked, looked at again \(time(dueMs))"
+                + (isAPNsAsking ? ": APNs answered 429 and wants the device left alone\n" : "\n")
         }
     }
 
@@ -88,9 +89,10 @@ enum TraceText {
         case .event(let kind, let id):
             writer.member("kind", kind.title)
             writer.member("msg_id", id)
-        case .parked(let device, let dueMs):
+        case .parked(let device, let dueMs, let isAPNsAsking):
             writer.member("device", device)
             writer.member("due_ms", dueMs)
+            if isAPNsAsking { writer.member("status", 429) }
         }
         writer.endObject()
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"

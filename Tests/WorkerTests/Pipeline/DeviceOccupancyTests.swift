@@ -104,7 +104,7 @@ import Testing
         let test = try TestLoop()
         let told = Facts<[DeviceOccupancy.Cell]>()
         let occupancy = DeviceOccupancy()
-        occupancy.join(shard: 0, loop: test.loop) { told.record($0) }
+        occupancy.join(shard: 0, loop: test.loop, didVacate: { told.record($0) }, didRelease: { _ in })
         var first = DeviceQueues<Int>(sharing: occupancy)
         var second = DeviceQueues<Int>(sharing: occupancy)
         _ = Self.enter(&first, "a", 1)
@@ -285,7 +285,8 @@ import Testing
             self.isOver = isOver
             queues = DeviceQueues(sharing: occupancy, shard: shard)
             let held = Unchecked(self)
-            occupancy.join(shard: shard, loop: loop) { held.value?.didVacate($0) }
+            occupancy.join(
+                shard: shard, loop: loop, didVacate: { held.value?.didVacate($0) }, didRelease: { _ in })
         }
 
         func begin(pushes: Int) {

@@ -12,16 +12,31 @@ extension StateScripts {
         end
         """
 
-    /// KEYS user. ARGV 1 field; 2 the note without its id; 3 id; 4 `1` where it was parked before: then the id of one behind it stays.
+    /// KEYS user. ARGV 1 field; 2 the note without its id; 3 id; 4 `1` where it was parked before: then the id of one behind it
+    /// stays; 5, of a device that APNs wants left alone, until when.
     static let noteParked = RedisScript(
         """
         #!lua
         \(longest)
         local id, cur = ARGV[3], redis.call('HGET', KEYS[1], ARGV[1])
-        if cur and ARGV[4] then
+        if cur and ARGV[4] == '1' then
             id = string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or id
         end
         redis.call('HSET', KEYS[1], ARGV[1], longest(ARGV[2], cur) .. ' ' .. id)
+        if ARGV[5] then redis.call('HSET', KEYS[1], 'z' .. string.sub(ARGV[1], 2), ARGV[5]) end
+        return 1
+        """)
+
+    /// APNs takes pushes of the device again: work that is parked behind the note is due now.
+    ///
+    /// KEYS user. ARGV 1 field; 2 now. Answer: 1 changed, 0 there is no note, or it was due.
+    static let hastenParked = RedisScript(
+        """
+        #!lua
+        local due, rest = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '', '^2 (%d+)( .*)$')
+        redis.call('HDEL', KEYS[1], 'z' .. string.sub(ARGV[1], 2))
+        if not due or tonumber(due) <= tonumber(ARGV[2]) then return 0 end
+        redis.call('HSET', KEYS[1], ARGV[1], '2 ' .. ARGV[2] .. rest)
         return 1
         """)
 
@@ -42,7 +57,8 @@ extension StateScripts {
         local cur = redis.call('HGET', KEYS[1], ARGV[1])
         local id = cur and (string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or ARGV[2])
         if id ~= ARGV[2] then return 0 end
-        return redis.call('HDEL', KEYS[1], ARGV[1])
+        redis.call('HDEL', KEYS[1], ARGV[1], 'z' .. string.sub(ARGV[1], 2))
+        return 1
         """)
 
     /// KEYS note of a conversation. ARGV 1 id. Answer: like `forgetParked`.

@@ -22,4 +22,7 @@ enum ParkCause: String, Sendable, CaseIterable {
 extension ParkCause {
     /// Later pushes of the device wait behind it. Not behind a device that waits for a desktop or for an ack.
     var holdsDevice: Bool { self != .desktopFirst && self != .unclaimed }
+
+    /// APNs asked to leave the device alone, or an earlier push of the device waits. It ends with an accepted push to the device.
+    var waitsForDevice: Bool { self == .retryAfter || self == .behind }
 }

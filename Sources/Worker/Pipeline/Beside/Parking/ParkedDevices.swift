@@ -24,7 +24,22 @@ final class ParkedDevices {
     /// No earlier read waits in memory for longer.
     private static let keptNanos: UInt64 = 120_000_000_000
 
+    /// Devices with parked work here that ends with an accepted push to them (`ParkCause.waitsForDevice`).
+    private var held: Set<UInt64> = []
+
     var isEmpty: Bool { notes.isEmpty && waiting.isEmpty }
+
+    func hold(_ key: UInt64) { if held.count < Self.capacity { held.insert(key) } }
+
+    var hasHeld: Bool { !held.isEmpty }
+
+    func isHeld(_ key: UInt64) -> Bool { held.contains(key) }
+
+    /// - Parameter nowMs: on the steady clock. Work that is parked behind the device from now on is due then.
+    func release(_ key: UInt64, nowMs: Int64) {
+        held.remove(key)
+        if let note = notes[key], note.dueMs > nowMs { notes[key]?.dueMs = nowMs }
+    }
 
     /// - Parameter key: `DeviceKey.make`; with an empty device for the whole user.
     func note(_ key: UInt64, dueMs: Int64, nowNanos: UInt64) {
@@ -65,7 +80,8 @@ final class ParkedDevices {
     }
 
     /// Once a second.
-    func sweep(nowNanos: UInt64) {
+    func sweep(nowNanos: UInt64, hasParked: Bool) {
+        if !hasParked { held = [] }
         if notes.isEmpty { return }
         notes = notes.filter { nowNanos &- $0.value.atNanos < Self.keptNanos }
     }

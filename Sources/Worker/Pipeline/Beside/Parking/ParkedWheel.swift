@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import Kafka
 import PushCore
 import Queues
@@ -63,13 +64,30 @@ struct ParkedWheel {
     }
 
     static func key(_ record: ParkedRecord) -> Key {
+        key(
+            record.app, record.uid ?? record.conversation,
+            (record.uid == nil ? 2 : 0) | (record.cause == .desktopFirst ? 1 : record.cause == .unclaimed ? 4 : 0))
+    }
+
+    private static func key(_ app: String, _ name: String, _ kind: UInt64) -> Key {
         var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x7061_726b_6564_3031)
-        hash.update(lengthThen: record.app)
-        hash.update(lengthThen: record.uid ?? record.conversation)
-        hash.update(
-            word: (record.uid == nil ? 2 : 0) | (record.cause == .desktopFirst ? 1 : record.cause == .unclaimed ? 4 : 0)
-        )
+        hash.update(lengthThen: app)
+        hash.update(lengthThen: name)
+        hash.update(word: kind)
         return hash.finish().0
+    }
+
+    /// APNs takes pushes of the device again: records that wait for it are due now.
+    mutating func release(_ device: ReleasedDevice, nowMs: Int64) {
+        let key = Self.key(device.app, device.uid, 0)
+        guard let line = lines[key] else { return }
+        for work in line.waiting
+        where work.record.dueMs > nowMs && work.record.cause.waitsForDevice
+            && work.record.devices.containsSame(device.device)
+        {
+            work.record.dueMs = nowMs
+        }
+        plan(key)
     }
 
     /// A recipient was parked: records of later events of the user do not begin before this one is read.

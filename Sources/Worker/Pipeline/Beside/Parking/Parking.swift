@@ -121,7 +121,14 @@ final class Parking {
         devices.note(
             DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: record.dueMs, nowNanos: shard.nowNanos)
         try? shard.store.noteParked(
-            app: record.app, uid: uid, device: device, note, id: record.id, isAgain: isAgain, tag: Tag.noteBits)
+            app: record.app, uid: uid, device: device, note, id: record.id, isAgain: isAgain,
+            isAPNsAsking: record.cause == .retryAfter, tag: Tag.noteBits)
+    }
+
+    /// APNs takes pushes of the device again: work that waits here because APNs had asked for it begins now.
+    func release(_ device: ReleasedDevice) {
+        devices.release(device.key, nowMs: shard.steadyMs)
+        wheel.release(device, nowMs: shard.steadyMs)
     }
 
     /// The broker has the record.
@@ -155,6 +162,11 @@ final class Parking {
             place: origin.place)
         // It begins when the earlier ones of its conversation are out of hand here.
         if record.process == shard.processMark { work.record.dueMs = min(work.record.dueMs, shard.steadyMs) }
+        if work.record.cause.waitsForDevice, let uid = work.record.uid {
+            for device in work.record.devices {
+                devices.hold(DeviceKey.make(app: work.record.app, uid: uid, device: device))
+            }
+        }
         if !wheel.read(work) { return moveBehind(work) }
         if work.record.dedupKind == nil { return }
         unmarked.append(work)
@@ -215,7 +227,7 @@ final class Parking {
     /// Once a second: if a partition's window is full, records that have waited for long are rewritten behind the
     /// others, so that these get their turn.
     func tick() {
-        devices.sweep(nowNanos: shard.nowNanos)
+        devices.sweep(nowNanos: shard.nowNanos, hasParked: count > 0)
         wheel.sweep(nowMs: shard.steadyMs)
         unmarked.removeAll { $0.record.dueMs <= shard.steadyMs }
         for work in unmarked { markParked(work) }

@@ -27,6 +27,7 @@ extension Dispatcher {
                 toldByAlert.append(ToldBadge(job, device: bound.device))
             }
             noteAccepted(job, index)
+            if parking.devices.hasHeld { release(job.event.app.id, job.uid, bound.device) }
             shard.waits?.took(.push, job.event.lane, nanos: latency)
             shard.metrics.accepted(job.event.origin?.source.kafkaMs ?? 0, job.event.lane, nowMs: shard.nowMs)
         }
@@ -44,6 +45,16 @@ extension Dispatcher {
         deliverCopy(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)
         endIfComplete(job)
         recorded.append(job)
+    }
+
+    /// APNs takes pushes of the device again: its other pushes need not wait any longer.
+    func release(_ app: String, _ uid: String, _ device: String) {
+        let released = ReleasedDevice(app: app, uid: uid, device: device)
+        guard parking.devices.isHeld(released.key) else { return }
+        parking.release(released)
+        sender.queues.release(released)
+        // If this is lost, later pushes wait as long as the note says.
+        try? shard.store.hastenParked(app: app, uid: uid, device: device, nowMs: shard.nowMs, tag: Tag.noteBits)
     }
 
     /// While other devices of the user are open, another owner takes over, or the broker accepts no records, the next

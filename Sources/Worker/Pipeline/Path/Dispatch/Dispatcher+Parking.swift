@@ -29,6 +29,7 @@ extension Dispatcher {
     private func enterParkingQueue(_ job: RecipientJob, _ index: Int, dueMs: Int64) {
         let key = job.deviceKey(index)
         parking.devices.note(key, dueMs: dueMs, nowNanos: shard.nowNanos)
+        parking.devices.hold(key)
         parking.devices.wait(key, job.ref, order: job.order)
     }
 

@@ -23,6 +23,7 @@ package final class DeviceOccupancy: @unchecked Sendable {
         var shard: Int
         var loop: Loop
         var didVacate: @Sendable ([Cell]) -> Void
+        var didRelease: @Sendable (ReleasedDevice) -> Void
     }
 
     private let cells: UnsafeMutablePointer<Atomic<UInt32>>
@@ -98,9 +99,22 @@ package final class DeviceOccupancy: @unchecked Sendable {
 
     // MARK: Notification of the next push
 
-    /// From now on the shard is notified, on its loop, of awaited cells that were left.
-    package func join(shard: Int, loop: Loop, didVacate: @escaping @Sendable ([Cell]) -> Void) {
-        members.withLock { $0.append(Member(shard: shard, loop: loop, didVacate: didVacate)) }
+    /// From now on the shard is notified, on its loop, of awaited cells that were left, and of devices that APNs accepts again.
+    package func join(
+        shard: Int, loop: Loop, didVacate: @escaping @Sendable ([Cell]) -> Void,
+        didRelease: @escaping @Sendable (ReleasedDevice) -> Void
+    ) {
+        members.withLock {
+            $0.append(Member(shard: shard, loop: loop, didVacate: didVacate, didRelease: didRelease))
+        }
+    }
+
+    /// APNs accepted a push of a device that it had wanted left alone.
+    func release(_ device: ReleasedDevice) {
+        for member in members.withLock({ $0 }) {
+            let didRelease = member.didRelease
+            member.loop.post { didRelease(device) }
+        }
     }
 
     /// The shard ends and is not notified any more.

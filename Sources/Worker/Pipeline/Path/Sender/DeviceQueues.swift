@@ -221,6 +221,9 @@ struct DeviceQueues<Item> {
         if occupancy.leave(cell, shard: shard) { left.append(cell) }
     }
 
+    /// Notifies all shards, this one too. A single shard has nobody to notify.
+    func release(_ device: ReleasedDevice) { occupancy?.release(device) }
+
     /// Whether all shards must be notified of cells that were left.
     var hasLeft: Bool { !left.isEmpty }
 

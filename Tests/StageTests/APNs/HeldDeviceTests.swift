@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import JSON
+import Simulator
+import Testing
+import VirtualStage
+import Worker
+
+/// A device that APNs wants left alone (429 without Retry-After).
+struct HeldDeviceTests {
+    /// The pushes of one user, each in a conversation of its own or all in one.
+    private static func messages(_ uid: String, _ count: Int, oneConversation: Bool) -> [Line] {
+        (0..<count).map { number in
+            let push = #""content":"hello","collapse_id":"\#(uid)-\#(number)""#
+            return .message(
+                "\(uid)-\(number)", to: [uid], conv: oneConversation ? "c-\(uid)" : "c-\(uid)-\(number)", push: push)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a held device gets one try at a time, later all its pushes, and in order those of a conversation`(
+        oneConversation: Bool
+    ) throws {
+        try Stage.with(.oneShard) { stage in
+            let (uid, count) = ("held", 30)
+            let phone = token(uid, "phone")
+            try stage.play(state: [.bind(uid)])
+            stage.answerPushes(.tooMany)
+            try stage.writeEvents(Self.messages(uid, count, oneConversation: oneConversation))
+            // Until the pauses are longer than pushes wait in memory.
+            let held = try stage.look(until: "its pushes are parked", within: .seconds(300)) { seen in
+                Set(seen.parked.compactMap { $0["msg_id"]?.string }).count == count
+            }
+            let refusals = held.pushes(to: phone).map(\.atMs)
+            for (one, next) in zip(refusals, refusals.dropFirst()) {
+                #expect(next - one >= 200, "refused at \(one - refusals[0]) ms and \(next - refusals[0]) ms")
+            }
+            #expect(refusals.count <= 9, "\(refusals.map { $0 - refusals[0] })")
+            try until("the status says what waits", within: .seconds(5)) {
+                let status = try stage.page("/statusz", of: try stage.worker).text
+                return status.contains(#""held_devices_429":1"#) && status.contains(#""parked_records":\#(count)"#)
+            }
+            let answeredMs = nowMs
+            stage.answerPushes(nil)
+            let seen = try stage.look(until: "all are pushed", within: .seconds(320)) {
+                $0.accepted(phone).count == count
+            }
+            #expect(nowMs - answeredMs <= 302_000, "the longest wait is five minutes")
+            let accepted = seen.accepted(phone)
+            if oneConversation {
+                #expect(accepted.map { $0.headers["apns-collapse-id"] } == (0..<count).map { "\(uid)-\($0)" })
+            }
+            let first = try #require(accepted.first?.atMs)
+            let last = try #require(accepted.last?.atMs)
+            #expect(last - first < 5000, "the first acceptance releases the others: \(last - first) ms")
+        }
+    }
+
+    /// Parked for a long time behind a pause that another push of the device ends.
+    @Test func `an accepted push releases what is parked for its device`() throws {
+        try Stage.with(.oneShard) { stage in
+            let (uid, phone) = ("free", token("free", "phone"))
+            try stage.play(state: [.bind(uid)])
+            stage.answerPushes(.putOff(seconds: 200))
+            try stage.writeEvents([.message("free-1", to: [uid], conv: "c-1")])
+            _ = try stage.look(until: "it is parked") { !$0.parked.isEmpty }
+            stage.answerPushes(.putOff(seconds: 11))
+            try stage.writeEvents([.message("free-2", to: [uid], conv: "c-2")])
+            _ = try stage.look(until: "the other is parked behind it") { $0.parked.count == 2 }
+            stage.answerPushes(nil)
+            let seen = try stage.look(until: "both are pushed", within: .seconds(260)) { $0.accepted(phone).count == 2 }
+            let times = seen.accepted(phone).map(\.atMs)
+            #expect(abs(times[1] - times[0]) < 3000)
+        }
+    }
+}
