@@ -11,7 +11,8 @@ public struct CarillonPush: Sendable, Equatable {
     public let revokedMessageID: String?
     /// The number in `aps.badge`.
     public let badge: Int?
-    /// It lowered the user's number: `corner_mark_decrease` in profile `wps`, in the others every revoke.
+    /// It lowered the user's number: `corner_mark_decrease` in profile `wps`, in the others every revoke without
+    /// `revoke_counts`.
     public let lowersBadge: Bool
     /// It shows something.
     public let hasAlert: Bool
@@ -49,7 +50,8 @@ public struct CarillonPush: Sendable, Equatable {
         messageID = (rc?["id"] ?? params?["msg_id"] ?? userInfo["mid"]) as? String
         revokedMessageID = keys["revoke_msg_id"] as? String
         badge = aps["badge"] as? Int
-        lowersBadge = params.map { $0["corner_mark_decrease"] as? Bool ?? false } ?? (revokedMessageID != nil)
+        let takesOff = revokedMessageID != nil && keys["revoke_counts"] as? Bool != true
+        lowersBadge = params.map { $0["corner_mark_decrease"] as? Bool ?? false } ?? takesOff
         hasAlert = aps["alert"] != nil
         isMutable = aps["mutable-content"] as? Int == 1
         image = userInfo["image"] as? String

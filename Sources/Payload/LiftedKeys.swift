@@ -14,7 +14,7 @@ struct LiftedKeys {
     let sound: String?
     /// `push.title`, else the key of the payload; nil for neither.
     let title: String?
-    /// `push.aps`, else the lifted one; nil: neither.
+    /// `push.aps`, else the lifted one; nil: neither. A `sound` that is an object (a critical alert) is in it.
     let aps: JSONValue?
 
     init(_ message: borrowing Message, _ profile: PayloadProfile) {
@@ -28,7 +28,18 @@ struct LiftedKeys {
         title =
             message.push.title
             ?? members.value(of: Self.titleKey)?.string.map { TextCut.characters($0, limit: Self.titleCharacters) }
-        aps = message.push.aps ?? members.value(of: Self.apsKey)
+        aps = Self.with(
+            message.push.sound == nil ? members.value(of: Self.soundKey) : nil,
+            in: message.push.aps ?? members.value(of: Self.apsKey))
+    }
+
+    /// `aps` with a sound of the payload that is an object; `aps` itself if it names a sound.
+    private static func with(_ sound: JSONValue?, in aps: JSONValue?) -> JSONValue? {
+        guard case .object(let parts)? = sound, !parts.isEmpty else { return aps }
+        var members: [JSONValue.Member] = []
+        if case .object(let given)? = aps { members = given.filter { !$0.isNamed(soundKey) || !$0.value.isNull } }
+        if members.value(of: soundKey) != nil { return aps }
+        return .object(members + [.init(soundKey, .object(parts))])
     }
 
     /// Whether the profile takes this member out of the custom keys.

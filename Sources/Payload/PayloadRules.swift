@@ -34,16 +34,16 @@ public struct PayloadRules: Sendable {
     }
 
     /// Whether the alert has `mutable-content`, which lets the app's service extension see it. With `badge: none` the extension
-    /// adds 1 for each alert that it sees, so it sees only those that count, and the revokes that take one off.
+    /// adds 1 for each alert that it sees, so it sees only those that count, and the revokes that take such a one off.
     func isMutable(_ message: borrowing Message, _ variant: PayloadVariant) -> Bool {
-        message.push.isMutable && (badge != .client || variant.addsToBadge || variant.lowersBadge)
+        message.push.isMutable && (badge != .client || variant.addsToBadge || variant.undoesAlert)
     }
 
     /// The variant without the facts that change nothing under these rules.
     func plain(_ variant: PayloadVariant) -> PayloadVariant {
         var plain = variant
-        if profile != .wps, badge != .client { plain.lowersBadge = false }
-        if badge != .client { plain.addsToBadge = false }
+        if profile != .wps { plain.lowersBadge = false }
+        if badge != .client { (plain.addsToBadge, plain.undoesAlert) = (false, false) }
         if badge != .sender { plain.isDigest = false }
         return plain
     }

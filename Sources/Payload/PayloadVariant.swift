@@ -15,6 +15,8 @@ public struct PayloadVariant: Sendable, Hashable {
     public var mergedCount = 0
     /// A revoke that lowered this receiver's badge (`ClaimReply.lowered`).
     public var lowersBadge = false
+    /// The receiving device got the alert of a message that this revoke takes off the number; looked at only with `badge: none`.
+    public var undoesAlert = false
     /// The message is counted for this receiver, now or at an earlier try; looked at only with `badge: none`.
     public var addsToBadge = false
     /// The alert of a digest; looked at only with `badge: sender`.
@@ -33,7 +35,9 @@ public struct PayloadVariant: Sendable, Hashable {
     func plain(_ templates: Templates, isRevoke: Bool) -> PayloadVariant {
         var plain = self
         plain.language = templates.nearest(language, isRevoke: isRevoke)
-        if let contentKey, !templates.knows(contentKey: contentKey, language: language) { plain.contentKey = nil }
+        if let contentKey, isRevoke || !templates.knows(contentKey: contentKey, language: language) {
+            plain.contentKey = nil
+        }
         return plain
     }
 

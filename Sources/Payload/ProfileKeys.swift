@@ -7,12 +7,15 @@ import PushCore
 struct ProfileKeys {
     private let profile: PayloadProfile
     private let lowersBadge: Bool
+    /// With `badge: none`, outside profile `wps`: a revoke that adds 1, as a message does. There every other revoke takes one off.
+    private let isCountedRevoke: Bool
     private let communication: Bool
     /// `push.image`; nil: there is none, or nothing is shown.
     private let image: String?
 
     private static let decreaseKey = "corner_mark_decrease"
     private static let revokeKey = "revoke_msg_id"
+    private static let countsKey = "revoke_counts"
     private static let messageKey = "mid"
     private static let imageKey = "image"
     private static let textKey = "payload"
@@ -20,6 +23,7 @@ struct ProfileKeys {
     init(_ message: borrowing Message, _ variant: borrowing PayloadVariant, _ rules: borrowing PayloadRules) {
         profile = rules.profile
         lowersBadge = variant.lowersBadge
+        isCountedRevoke = message.kind == .revoke && rules.badge == .client && variant.addsToBadge && profile != .wps
         communication = rules.communication
         let isSeen =
             !message.push.silent && !message.push.voip && !variant.isHidden && variant.mergedCount <= 1
@@ -54,7 +58,7 @@ struct ProfileKeys {
             func isOurs(_ member: JSONValue.Member) -> Bool {
                 member.isNamed("aps") || member.isNamed("pid") || member.isNamed(CollapseID.payloadKey)
                     || (isAtTop && member.isNamed(Self.messageKey)) || LiftedKeys.isLifted(member, profile)
-                    || (target != nil && member.isNamed(Self.revokeKey))
+                    || (target != nil && (member.isNamed(Self.revokeKey) || member.isNamed(Self.countsKey)))
                     || (isAtTop && communication && member.isNamed(CommunicationKeys.key))
                     || (isAtTop && image != nil && member.isNamed(Self.imageKey))
             }
@@ -62,8 +66,13 @@ struct ProfileKeys {
         } else if profile != .rc, let text = message.push.payload?.text(in: profile) {
             members = [.init(Self.textKey, .string(text))]
         }
-        if profile != .rc, let target { members.append(.init(Self.revokeKey, .string(target))) }
+        if profile != .rc { members += revokeMembers(target) }
         return members
+    }
+
+    private func revokeMembers(_ target: String?) -> [JSONValue.Member] {
+        guard let target else { return [] }
+        return [.init(Self.revokeKey, .string(target))] + (isCountedRevoke ? [.init(Self.countsKey, .bool(true))] : [])
     }
 
     /// Custom keys are next to `aps`.
@@ -114,9 +123,7 @@ struct ProfileKeys {
             writer.key("appData")
             writer.string(String(decoding: appData.bytes, as: UTF8.self))
         }
-        if message.kind == .revoke, let target = message.revoke?.targetMsgID {
-            writer.member(.init(Self.revokeKey, .string(target)))
-        }
+        if message.kind == .revoke { write(revokeMembers(message.revoke?.targetMsgID), to: &writer) }
         return receiver
     }
 

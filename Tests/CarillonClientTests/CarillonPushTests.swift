@@ -45,6 +45,20 @@ import Testing
         #expect(try Self.push("communication-wps").badge(after: 7, counting: .client) == nil)
     }
 
+    /// `revoke.badge: count` adds 1, as a message does.
+    @Test(arguments: ["raw", "nim", "rc"]) func `a revoke that counts adds one`(profile: String) throws {
+        var keys: [AnyHashable: Any] = [
+            "pid": Self.pid, "aps": ["alert": ["body": "x"], "mutable-content": 1] as [String: Any],
+            "revoke_msg_id": "m0",
+        ]
+        if profile == "rc" { keys["rc"] = ["id": "m1", "tId": "a", "cType": "PR"] }
+        let lowering = try #require(CarillonPush(keys))
+        #expect(lowering.lowersBadge && lowering.badge(after: 7, counting: .client) == 6)
+        keys["revoke_counts"] = true
+        let counting = try #require(CarillonPush(keys))
+        #expect(!counting.lowersBadge && counting.badge(after: 7, counting: .client) == 8)
+    }
+
     @Test func aPushOfSomebodyElseIsNone() {
         #expect(CarillonPush(["aps": ["alert": "hello"]]) == nil)
         #expect(CarillonPush(["pid": 7]) == nil)

@@ -148,13 +148,20 @@ import Testing
         #expect(try PayloadWorld.tree(message)["aps"]?["mutable-content"] == nil)
     }
 
-    /// `badge: none`: the extension adds 1 for each alert that it sees, and takes 1 off for a revoke.
-    @Test(arguments: [(false, false, false), (true, false, true), (false, true, true)])
-    func theExtensionSeesOnlyWhatChangesTheNumber(_ row: (adds: Bool, lowers: Bool, isMutable: Bool)) throws {
+    /// `badge: none`: the extension adds 1 for each alert that it sees, and takes 1 off for a revoke. A revoke of a message that it
+    /// did not see may have lowered the server's number, and takes nothing off here.
+    @Test(arguments: [
+        (false, false, false, false), (true, false, false, true), (false, true, false, false),
+        (false, true, true, true),
+    ])
+    func theExtensionSeesOnlyWhatChangesTheNumber(
+        _ row: (adds: Bool, lowers: Bool, undoes: Bool, isMutable: Bool)
+    ) throws {
         var policy = AppPolicy(id: "im", topic: "t")
         var variant = PayloadWorld.english
         variant.addsToBadge = row.adds
         variant.lowersBadge = row.lowers
+        variant.undoesAlert = row.undoes
         let message = PayloadWorld.message { $0.push.aps = .object([.init("mutable-content", .number("1"))]) }
         for badge in [AppPolicy.BadgeCounter.server, .client, .sender] {
             policy.badge = badge
@@ -167,6 +174,66 @@ import Testing
             #expect((aps?["mutable-content"]?.int == 1) == (badge != .client || row.isMutable))
             #expect(aps?["badge"]?.int == (badge == .server ? 3 : nil))
         }
+    }
+
+    /// A revoke's own text says nothing of its message, so it needs no hiding; the name does.
+    @Test(arguments: [(nil, nil), ("doc", nil), (nil, "Secret recalled")] as [(String?, String?)])
+    func `a revoke under hidden details shows the revoke text without the nick`(
+        _ row: (contentKey: String?, content: String?)
+    ) throws {
+        let message = PayloadWorld.message {
+            $0.kind = .revoke
+            $0.revoke = .init(targetMsgID: "m0", badge: .decrease)
+            $0.push.content = row.content
+            $0.push.title = "Secret"
+        }
+        let variant = PayloadVariant(language: "en", isHidden: true, contentKey: row.contentKey)
+        let alert = try PayloadWorld.tree(message, variant)["aps"]?["alert"]
+        #expect(alert?["body"]?.string == "A message was recalled" && alert?["title"] == nil)
+    }
+
+    /// A critical alert has an object as its sound. Of other types, and empty, it is none.
+    @Test func `a payload's sound that is an object is kept under nim`() throws {
+        let critical = JSONValue.object([.init("critical", .number("1")), .init("name", .string("a.caf"))])
+        let shown = try JSONTree(parsing: Array(#"{"critical":1,"name":"a.caf"}"#.utf8))
+        let rows: [(payload: JSONValue, own: String?, aps: JSONValue?, sound: JSONTree)] = [
+            (critical, nil, nil, shown), (critical, "own.caf", nil, .string("own.caf")),
+            (critical, nil, .object([.init("sound", .string("aps.caf"))]), .string("aps.caf")),
+            (critical, nil, .object([.init("sound", .null), .init("x", .number("1"))]), shown),
+            (.object([]), nil, nil, .string("default")), (.number("7"), nil, nil, .string("default")),
+            (.string("b.caf"), nil, nil, .string("b.caf")),
+        ]
+        for row in rows {
+            let message = PayloadWorld.message {
+                $0.push.payload = .object([.init("sound", row.payload), .init("key", .number("1"))])
+                $0.push.sound = row.own
+                $0.push.aps = row.aps
+            }
+            let tree = try PayloadWorld.tree(message, PayloadWorld.english, profile: .nim)
+            #expect(tree["aps"]?["sound"] == row.sound, "\(row)")
+            #expect(tree["sound"] == nil && tree["key"]?.int == 1)
+        }
+    }
+
+    /// The client of these profiles takes 1 off for every other revoke.
+    @Test(arguments: [PayloadProfile.nim, .rc, .raw, .wps], [true, false])
+    func `a revoke that counts says so to a client that counts`(profile: PayloadProfile, counts: Bool) throws {
+        let message = PayloadWorld.message {
+            $0.kind = .revoke
+            $0.revoke = .init(targetMsgID: "m0", badge: counts ? .count : .decrease)
+        }
+        var variant = PayloadWorld.english
+        variant.addsToBadge = counts
+        variant.undoesAlert = !counts
+        var rules = PayloadRules(profile: profile)
+        rules.badge = .client
+        let bytes = try #require(
+            PayloadTemplate.payload(
+                message, variant: variant, rules: rules, templates: PayloadWorld.templates, badge: nil,
+                pid: PayloadWorld.pid, receiver: "ben"))
+        let tree = try JSONTree(parsing: bytes)
+        #expect(tree["aps"]?["mutable-content"]?.int == 1)
+        #expect(tree["revoke_counts"] == (counts && profile != .wps ? .bool(true) : nil))
     }
 
     @Test(arguments: [

@@ -25,6 +25,10 @@ extension AlertText {
         let language = variant.language
         if variant.isHidden {
             // Title, subtitle, name, content and the sender's `aps.alert` are all replaced.
+            if message.kind == .revoke, variant.mergedCount <= 1 {
+                self.init(body: templates.revoke(nick: nil, language: language))
+                return
+            }
             self.init(
                 body: templates.hidden(
                     contentKey: variant.contentKey, language: language, mergedCount: variant.mergedCount))

@@ -184,7 +184,9 @@ struct DeviceContext {
             let isCounted = user.job.flags.contains(.addsToBadge)
             return "the client counts; the message " + (isCounted ? "adds 1" : "adds nothing")
                 + (user.job.flags.contains(.loweredBadge) ? ", and lowered the number" : "")
-        case .sender: return "the sender's badge, if push.aps.badge is an integer"
+        case .sender:
+            return user.event.job.senderBadge.map { "badge \($0), the sender's" }
+                ?? "no badge: push.aps.badge is no integer"
         }
     }
 

@@ -35,6 +35,17 @@ public actor Explainer {
         case sent
         /// Unix ms.
         case at(Int64)
+
+        func nowMs(sentMs: Int64) -> Int64 {
+            switch self {
+            case .now: Loop.wallMs()
+            case .sent: sentMs
+            case .at(let ms): ms
+            }
+        }
+
+        /// A later `sent_ms` counts as this time (`EventReader.latestMs`): the record has no Kafka time.
+        var latestMs: Int64 { nowMs(sentMs: .max) }
     }
 
     /// Explains one record of either input topic.
@@ -45,7 +56,7 @@ public actor Explainer {
     ) async throws(RedisFault) -> RecordExplanation {
         let event: Event
         do throws(BadRecord) {
-            event = try read(bytes)
+            event = try read(bytes, latestMs: moment.latestMs)
         } catch {
             let step = Explanation.Step(
                 1, "record", input: "\(place), \(bytes.count) bytes", outcome: error.header, passes: false)
@@ -55,12 +66,7 @@ public actor Explainer {
                 ])
         }
         guard let app = apps[event.app] else { return RecordExplanation(explanations: []) }
-        let now: Int64 =
-            switch moment {
-            case .now: Loop.wallMs()
-            case .sent: event.sentMs
-            case .at(let ms): ms
-            }
+        let now = moment.nowMs(sentMs: event.sentMs)
         let first = Explanation.Step(
             1, "record", input: "\(place), \(bytes.count) bytes, event \(event.id)", outcome: "well formed")
         let job: EventJob
@@ -101,12 +107,12 @@ public actor Explainer {
     }
 
     /// A record does not name its topic, but its kind determines it.
-    private func read(_ bytes: [UInt8]) throws(BadRecord) -> Event {
+    private func read(_ bytes: [UInt8], latestMs: Int64) throws(BadRecord) -> Event {
         do throws(BadRecord) {
-            return try reader.read(bytes, of: .events, latestMs: Loop.wallMs())
+            return try reader.read(bytes, of: .events, latestMs: latestMs)
         } catch {
             guard error.rule == .wrongTopic else { throw error }
-            return try reader.read(bytes, of: .userState, latestMs: Loop.wallMs())
+            return try reader.read(bytes, of: .userState, latestMs: latestMs)
         }
     }
 

@@ -127,6 +127,8 @@ public struct ClaimReply: Sendable, Equatable {
     public var adds = false
     /// For a revoke: this user has nothing of the message that it names.
     public var isTargetUnknown = false
+    /// For a revoke that lowered the badge, where the client counts: the devices that added 1 for its target.
+    var addedBy = AddedDevices()
     /// A client's report is part of the badge. Otherwise the badge is the size of the ledger.
     public var hasReport = false
 
@@ -165,6 +167,7 @@ public struct ClaimReply: Sendable, Equatable {
         let notes = EarlierNotes(reply[3].bytes)
         (accepted, addressedDevices) = (notes.accepted, notes.addressed)
         (withoutDevice, earlierWait) = (notes.withoutDevice, notes.wait)
+        if reply.count > 4 { addedBy = AddedDevices(PairMark.counts(reply[4])) }
     }
 }
 

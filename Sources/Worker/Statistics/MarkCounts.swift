@@ -19,6 +19,8 @@ struct MarkCounts: Equatable {
         var credential: UInt8
         /// `MarkCounts.short` of the device; 0: none.
         var device: UInt8
+        /// `badge: none`: the extension on the device added 1 for this alert.
+        var isAddedByClient = false
     }
 
     /// The record that made the mark (`RecordPlace.name`).
@@ -93,7 +95,7 @@ extension MarkCounts.Outcome {
         else { return nil }
         self.init(
             kind: kind, push: push, isSent: first & 0x40 != 0, reason: UInt8(word >> 16 & 0xFF),
-            credential: UInt8(word >> 8 & 0xFF), device: UInt8(word & 0xFF))
+            credential: UInt8(word >> 8 & 0xFF), device: UInt8(word & 0xFF), isAddedByClient: first & 0x80 != 0)
     }
 }
 
@@ -106,21 +108,31 @@ struct RecipientCounts {
     private static let devicePlace: UInt64 = 40
     /// In the mark of another try only.
     private static let isEarlier: UInt64 = 1 << 48
+    private static let isAddedByClient: UInt64 = 1 << 49
 
     init() {}
 
     /// Those that a mark contains.
     init(_ mark: MarkCounts) {
         for outcome in mark.outcomes {
-            add(mark.counted(outcome), credential: outcome.credential, device: outcome.device)
+            add(
+                mark.counted(outcome), credential: outcome.credential, device: outcome.device,
+                isAddedByClient: outcome.isAddedByClient)
         }
     }
 
     /// - Parameters:
     ///   - credential: `MarkCounts.short` of its name; 0: none.
     ///   - device: the same of the device.
-    mutating func add(_ outcome: CountedOutcome, credential: UInt8, device: UInt8) {
-        add(outcome.with(credential: credential).bits | UInt64(device) << Self.devicePlace)
+    ///   - isAddedByClient: see `MarkCounts.Outcome`.
+    mutating func add(_ outcome: CountedOutcome, credential: UInt8, device: UInt8, isAddedByClient: Bool = false) {
+        let entry = outcome.with(credential: credential).bits | UInt64(device) << Self.devicePlace
+        add(isAddedByClient ? entry | Self.isAddedByClient : entry)
+    }
+
+    /// The mark must say on which device the extension added 1.
+    var hasAddedByClient: Bool {
+        first & Self.isAddedByClient != 0 || others.contains { $0 & Self.isAddedByClient != 0 }
     }
 
     private mutating func add(_ entry: UInt64) {
@@ -132,7 +144,7 @@ struct RecipientCounts {
     }
 
     private static func outcome(_ entry: UInt64) -> CountedOutcome {
-        CountedOutcome(bits: entry & ~(0x1FF << devicePlace))
+        CountedOutcome(bits: entry & ~(0x3FF << devicePlace))
     }
 
     private static func device(_ entry: UInt64) -> UInt8 { UInt8(truncatingIfNeeded: entry >> devicePlace) }
@@ -154,7 +166,9 @@ struct RecipientCounts {
         guard let mark else { return }
         for outcome in mark.outcomes {
             let counted = mark.counted(outcome).with(credential: outcome.credential)
-            add(counted.bits | UInt64(outcome.device) << Self.devicePlace | Self.isEarlier)
+            add(
+                counted.bits | UInt64(outcome.device) << Self.devicePlace | Self.isEarlier
+                    | (outcome.isAddedByClient ? Self.isAddedByClient : 0))
         }
     }
 
@@ -175,7 +189,9 @@ struct RecipientCounts {
 
     private static func word(_ entry: UInt64) -> UInt32 {
         let outcome = CountedOutcome(bits: entry)
-        let first = outcome.kind.rawValue | outcome.push.rawValue << 3 | (outcome.isSent ? 0x40 : 0)
+        let first =
+            outcome.kind.rawValue | outcome.push.rawValue << 3 | (outcome.isSent ? 0x40 : 0)
+            | (entry & isAddedByClient != 0 ? 0x80 : 0)
         let last = UInt8(truncatingIfNeeded: entry >> devicePlace)
         return UInt32(first) << 24 | UInt32(outcome.reason) << 16 | UInt32(outcome.credential) << 8 | UInt32(last)
     }

@@ -101,8 +101,16 @@ enum Checks {
                 guard case .success(let credential) = set.load() else { return [] }
                 let place = "app \(app.policy.id), \(set.name)"
                 return [lasting(credential, place), owner(credential, app.policy, place)].compactMap { $0 }
-            }
+            } + (app.credentials.contains(where: \.isProviderKey) ? [] : [activities(app.policy)])
         }
+    }
+
+    /// Apple takes Live Activities only with a provider key.
+    private static func activities(_ policy: AppPolicy) -> Finding {
+        Finding(
+            .warn, "credential", "app \(policy.id)",
+            "it has no provider key (p8), so binds of the types activity and start cannot be served: APNs takes Live Activities "
+                + "only with one. Add a credential set with key_file, or let the app bind no such token")
     }
 
     private static func lasting(_ credential: APNsCredential, _ place: String) -> Finding {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNs
+import EventLoop
 import JSON
 import Payload
 import PushCore
@@ -118,7 +120,39 @@ struct ExplainerTests {
         await world.end()
     }
 
-    /// `badge: none`: only an alert that adds 1 for this recipient has `mutable-content`, and a revoke that lowered the number.
+    /// A record for a later time is read as the worker would read it then.
+    @Test func `a record of next week is explained for next week`() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let weekMs: Int64 = 604_800_000
+        let sentMs = Loop.wallMs() + weekMs
+        let record = message().replacing("\"sent_ms\":\(StateWorld.base)", with: "\"sent_ms\":\(sentMs)")
+        func expiration(at moment: Explainer.Moment) async throws -> String? {
+            let told = try await world.explainer.explain(Array(record.utf8), place: "line 1", at: moment).explanations
+                .first
+            #expect(told?.verdict == "accepted")
+            return told?.headers.first { $0.name == "apns-expiration" }?.value
+        }
+        let wanted = String((sentMs + 86_400_000) / 1000)
+        #expect(try await expiration(at: .at(sentMs)) == wanted)
+        #expect(try await expiration(at: .sent) == wanted)
+        // By the worker's clock of now it was sent now.
+        #expect(try await expiration(at: .now) != wanted)
+        await world.end()
+    }
+
+    @Test func `explain names the 429 that a device waits for`() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let (due, base) = (StateWorld.base + 9000, StateWorld.base)
+        _ = try await world.world.raw("HSET", "c:u:{im:bob}", "yphone", "2 \(due) \(base) \(base + 99_000) e0")
+        _ = try await world.world.raw("HSET", "c:u:{im:bob}", "zphone", "\(due)")
+        let order = try await world.explain(message()).first?.steps.first { $0.name == "order" }
+        #expect(order?.input.contains("429") == true && order?.input.contains("8000 ms") == true)
+        await world.end()
+    }
+
+    /// `badge: none`: only an alert that adds 1 for this recipient has `mutable-content`, and a revoke of one that this device got.
     @Test func explainSaysWhetherTheClientsExtensionSeesTheAlert() async throws {
         let world = try await open(app: "badge: none")
         try await bind(world.world, "bob")
@@ -136,7 +170,16 @@ struct ExplainerTests {
         }
         #expect(try await aps(revoke("r"))?["mutable-content"] == nil)
         _ = try await world.world.claim(.message("bob", "t", "c", sent: StateWorld.base))
-        #expect(try await aps(revoke("r"))?["mutable-content"]?.int == 1)
+        #expect(try await aps(revoke("r"))?["mutable-content"] == nil)
+        for (device, isSeen) in [("pad", false), ("phone", true)] {
+            var mark = RecipientCounts()
+            mark.add(
+                CountedOutcome(hour: 1, .accepted, .alert, .direct), credential: 0, device: MarkCounts.short(device),
+                isAddedByClient: true)
+            let note = MarkNote(counts: mark, record: 1, subject: CountedSubject(app: "im", name: "", task: ""))
+            try await world.world.finish(.message("bob", "t", "c", sent: StateWorld.base), note: note)
+            #expect((try await aps(revoke("r"))?["mutable-content"]?.int == 1) == isSeen)
+        }
         // An earlier try counted; now the same message would not count.
         _ = try await world.world.claim(.message("bob", "m", "c", sent: StateWorld.base))
         #expect(try await aps(uncounted)?["mutable-content"]?.int == 1)

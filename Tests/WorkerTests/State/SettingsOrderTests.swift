@@ -87,6 +87,12 @@ struct SettingsOrderTests {
         var equal = UserState.SettingsChange()
         equal.dndStart = 120
         #expect(fault(try await world.change("u", .settings(equal), at: 5)) == .sameEnds)
+        equal = UserState.SettingsChange()
+        equal.dndEnd = 60
+        // Also of the same millisecond, in which the larger text of a field stays.
+        for ms in [6, 3] as [Int64] {
+            #expect(fault(try await world.change("u", .settings(equal), at: ms)) == .sameEnds, "\(ms)")
+        }
         #expect(try await world.recipient("u").recipient.settings.dnd == .init(on: true, start: 60, end: 120))
         await world.end()
     }

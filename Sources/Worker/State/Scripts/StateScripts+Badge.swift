@@ -13,8 +13,9 @@ extension StateScripts {
     /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 digest of the target's id; 12 `1`
     /// if devices get a lower badge.
     ///
-    /// Answer: `{bits, badge, version or false, [notes, or the finished mark]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
-    /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge is still to be sent; 64 the message adds 1, by
+    /// Answer: `{bits, badge, version or false, [notes, or the finished mark], [of a revoke that lowered the badge: the beginning of
+    /// its target's finished mark]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16 the revoke lowered the badge, which its
+    /// mark keeps as `d`; 32 a lower badge is still to be sent; 64 the message adds 1, by
     /// this try or an earlier one; 128 nothing is known of the message that a revoke names; 256 a client's report is part of the
     /// badge.
     /// The fast path (fresh, counted, unread, not revoked) is four commands.
@@ -310,6 +311,9 @@ extension StateScripts {
           redis.call('HSET', KEYS[2], 'b', string.format('%d %d %d %d', base, value, taken, past))
         end
         if taken < value then size = size + value - taken end
+        if bits % 32 >= 16 and target and string.sub(target, 1, 1) == 'f' then
+          return {bits, size - past, s[1], rest or '', string.sub(target, 1, 100)}
+        end
         return {bits, size - past, s[1], rest}
         """
 

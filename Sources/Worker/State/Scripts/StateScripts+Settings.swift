@@ -48,10 +48,11 @@ extension StateScripts {
           if at > was or (at == was and value > stands) then
             writes[#writes + 1] = field
             writes[#writes + 1] = ARGV[1] .. ' ' .. value
-            merged[field] = value
           elseif at == was and value == stands then
             answer = \(known)
           end
+          -- What the sender of the record has in mind, also where the larger text of an equal time stays.
+          if at >= was then merged[field] = value end
         end
         if #writes > 0 then answer = #writes / 2 end
         if given.dn == '1' or given.ds or given.de or given.dw then

@@ -28,6 +28,7 @@ extension Dispatcher {
             }
             noteAccepted(job, index)
             if parking.devices.hasHeld { release(job.event.app.id, job.uid, bound.device) }
+            if job.isAddedByClient { sender.addedAlerts.insert(job.addedAlert(index, job.event.subject.id)) }
             shard.waits?.took(.push, job.event.lane, nanos: latency)
             shard.metrics.accepted(job.event.origin?.source.kafkaMs ?? 0, job.event.lane, nowMs: shard.nowMs)
         }
@@ -35,7 +36,7 @@ extension Dispatcher {
             record.label = ending.label
             record.apnsID = ending.apnsID
             record.status = ending.status
-            record.badge = ended.badge
+            record.badge = ended.badge ?? job.event.senderBadge
             record.attempts = push.attempts
             record.credential = push.credential
         }

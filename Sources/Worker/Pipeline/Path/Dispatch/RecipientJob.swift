@@ -57,6 +57,8 @@ final class RecipientJob {
     var failures: Int32 = 0
     /// Rounds caused by a re-bound token.
     var reboundRounds: Int32 = 0
+    /// Devices that added 1 for the message that a revoke names (`badge: none`).
+    var addedBy = AddedDevices()
     /// The device with the last accepted push. Its record and the mark are outstanding. -1 for none.
     var unmarkedDevice: Int32 = -1
 
@@ -185,6 +187,9 @@ final class RecipientJob {
         return known != 0 ? known : DeviceKey.make(app: event.app.id, uid: uid, device: devices[index].route.device)
     }
 
+    /// The device and a message, in `Sender.addedAlerts`.
+    func addedAlert(_ index: Int, _ msgID: String) -> UInt64 { deviceKey(index) ^ StateKeys.digest(msgID) }
+
     /// Hash prefix of all push ids of this recipient.
     var pushIDPrefix: PushIDPrefix {
         PushIDPrefix(app: event.app.id, uid: uid, kind: event.subject.kind, id: event.subject.id)
@@ -220,6 +225,9 @@ final class RecipientJob {
     func leaveBurst() { if case .waits = burst { burst = .none } }
 
     var isForced: Bool { flags.contains(.forced) }
+
+    /// An extension adds 1 for its alert (`badge: none`).
+    var isAddedByClient: Bool { event.isAddedByClient && flags.contains(.addsToBadge) }
 
     /// The token of the device's push, if that is queued or in the APNs client; nil also for an unknown device.
     func pushedToken(_ index: Int) -> BoundToken? { isPushing(index) ? devices[index].push?.token : nil }
@@ -275,7 +283,10 @@ final class RecipientJob {
 
     /// The reply of a claim about the alert, for the worker and for `explain`.
     func note(_ claim: ClaimReply, isFirst: Bool) {
-        if claim.lowered { flags.insert(.loweredBadge) }
+        if claim.lowered {
+            flags.insert(.loweredBadge)
+            addedBy.formUnion(claim.addedBy)
+        }
         if claim.adds { flags.insert(.addsToBadge) }
         if !claim.isTargetUnknown {
             flags.remove(.originalUnknown)
@@ -288,7 +299,7 @@ final class RecipientJob {
     /// It may be marked in the members' common key: it has no mark of its own.
     var usesGroupMarks: Bool {
         event.groupMarkNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
-            && openMark != .mayExist && !flags.contains(.owesClaim)
+            && openMark != .mayExist && !flags.contains(.owesClaim) && !counts.hasAddedByClient
     }
 
     /// All its devices ended and only the mark is left: releases everything else, while it is in the processor's cache. A

@@ -120,7 +120,10 @@ final class EventContent {
             variant.mergedCount = mergedCount
             variant.isDigest = job.event.digest != nil
             variant.lowersBadge = job.flags.contains(.loweredBadge)
-            variant.addsToBadge = rules.policy.badge == .client && job.flags.contains(.addsToBadge)
+            if rules.policy.badge == .client {
+                variant.addsToBadge = job.flags.contains(.addsToBadge)
+                variant.undoesAlert = variant.lowersBadge && job.addedBy.contains(token.device)
+            }
             if !isShared {
                 return PayloadTemplate.payload(
                     message, variant: variant, rules: rules.payload.of(message), templates: rules.templates,

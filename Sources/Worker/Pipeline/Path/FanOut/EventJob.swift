@@ -67,6 +67,10 @@ final class EventJob {
     let isWithoutMentionAndForce: Bool
     /// Its alerts carry the badge.
     let showsBadge: Bool
+    /// An extension adds 1 for each of its alerts that counts (`badge: none`).
+    let isAddedByClient: Bool
+    /// The number that its sender gave (`badge: sender`); nil: none.
+    let senderBadge: Int64?
     /// Its conversation's members have levels.
     let hasMembers: Bool
     private let ownLane: PushLane
@@ -111,6 +115,12 @@ final class EventJob {
         isSwitchedOff = traits.isSwitchedOff
         isWithoutMentionAndForce = traits.isWithoutMentionAndForce
         showsBadge = traits.showsBadge
+        isAddedByClient = traits.isAddedByClient
+        if app.policy.badge == .sender, digest == nil {
+            senderBadge = message.read { SenderBadge.number(of: $0, profile: $0.push.profile ?? app.policy.profile) }
+        } else {
+            senderBadge = nil
+        }
         hasMembers = traits.hasMembers
         activity = nil
         audience =
@@ -130,6 +140,7 @@ final class EventJob {
         let isSwitchedOff: Bool
         let isWithoutMentionAndForce: Bool
         let showsBadge: Bool
+        let isAddedByClient: Bool
         let hasMembers: Bool
         let audience: Audience
         let lane: PushLane
@@ -142,6 +153,9 @@ final class EventJob {
             isSwitchedOff = !message.push.enabled
             isWithoutMentionAndForce = message.mention == nil && message.push.force.mode == .none
             showsBadge = !message.push.silent
+            isAddedByClient =
+                clientCounts && message.kind == .message && message.push.isMutable && !message.push.silent
+                && !message.push.voip
             hasMembers = message.conversation.type.hasMembers
             audience = Audience(of: message)
             lane = EventContent.lane(of: message)
@@ -163,6 +177,8 @@ final class EventJob {
         isSwitchedOff = false
         isWithoutMentionAndForce = true
         showsBadge = false
+        isAddedByClient = false
+        senderBadge = nil
         hasMembers = false
         self.activity = (activity.action, activity.activityID)
         audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)

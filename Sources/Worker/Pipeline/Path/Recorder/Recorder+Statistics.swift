@@ -11,7 +11,8 @@ extension Recorder {
         event.counted.tally.add(outcome)
         job.counts.add(
             outcome, credential: shard.statistics.short(ofCredential: outcome.credential),
-            device: record.device.map(MarkCounts.short) ?? 0)
+            device: record.device.map(MarkCounts.short) ?? 0,
+            isAddedByClient: kind == .accepted && job.isAddedByClient)
     }
 
     /// The outcome of a badge update, which no record of the events topic has: it counts at once.

@@ -22,6 +22,8 @@ final class Sender {
     var queues: DeviceQueues<PushTarget>
     /// Work that this shard parked recently.
     private let parked: ParkedDevices
+    /// Alerts that extensions added 1 for (`RecipientJob.addedAlert`): their marks may not be written when their revoke is claimed.
+    var addedAlerts = RecentKeys<UInt64>()
     /// Pushes that are made, and not given to their APNs clients yet.
     private let made = Tray<MadePush>()
 
@@ -301,6 +303,9 @@ final class Sender {
     func push(for job: RecipientJob, _ index: Int, _ due: PushParts) -> Push? {
         let (event, token) = (job.event, due.token)
         job.needContent(shard.reader)
+        if let target = event.subject.revoke?.targetMsgID, addedAlerts.contains(job.addedAlert(index, target)) {
+            job.addedBy.insert(token.device)
+        }
         guard let content = event.content, let device = DeviceToken(token.record.hex),
             let headers = content.headers(
                 topic: token.record.topic, isOriginalUnknown: job.flags.contains(.originalUnknown), due.merged),
