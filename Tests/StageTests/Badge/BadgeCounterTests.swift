@@ -82,7 +82,7 @@ struct BadgeCounterTests {
                 try stage.startWorker()
                 try stage.writeEvents([revoke])
             }
-            let seen = try stage.look(until: "both are pushed") { $0.accepted(phone).count == 2 }
+            let seen = try stage.look(until: "both are pushed and recorded") { !$0.outcomes(of: "r").isEmpty }
             #expect(seen.push(of: "r")?.json["aps"]?["mutable-content"]?.int == 1)
             #expect(Self.number(seen.pushes(to: phone)) == 0)
         }
