@@ -253,7 +253,7 @@ import Testing
             $0.push.content = nil
             $0.push.subtitle = "secret"
         }
-        #expect(alert == "-|You have a message")
+        #expect(alert == "-|A message was recalled")
     }
 
     // MARK: The prefix
