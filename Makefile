@@ -89,7 +89,7 @@ simulation-short: packages ## 300 seeds by a debug build, in two processes; whet
 	@half=$$(($(SEEDS) / 2)); .build/debug/simulation --first $(FIRST) --seeds $$half & one=$$!; \
 	.build/debug/simulation --first $$(($(FIRST) + half)) --seeds $$(($(SEEDS) - half)); two=$$?; wait $$one && exit $$two
 
-simulation-mutations: packages ## the first seed that finds each of some thirty defects: ARGS="--only late-reply --seeds 200"
+simulation-mutations: packages ## the first seed that finds each of some ninety defects: ARGS="--only late-reply --seeds 200"
 	python3 Tests/Mutations/mutations.py $(ARGS)
 
 # docs/chaos.md. Python's part is installed from PyPI into a virtual environment of its own.

@@ -44,7 +44,8 @@ extension Judge {
                 < (ends.compactMap(\.ackByMs).min() ?? ackByMs)
         }
         let pushes = pushes(of: event, to: target.device, of: target.uid).filter { $0.atNanos > target.atNanos }
-        let slack = 300_000_000 &+ UInt64(clock.slackMs) &* 1_000_000
+        let isSlow = slackNanos > 1_500_000_000
+        let slack = (isSlow ? slackNanos : 300_000_000) &+ UInt64(clock.slackMs) &* 1_000_000
         if let ack, let push = pushes.first(where: { $0.atNanos > history.applied[ack] &+ slack }), !mayBeQueued(push),
             !mayHaveLost(event, target.uid), allowance.losses.isEmpty
         {

@@ -230,6 +230,8 @@ final class Faults {
     private func late() -> ScenarioAction {
         var answer = ScenarioAnswer()
         answer.delayMs = Int64(system.number(200...4000))
+        // The ledger has a request with its answer: it left before.
+        world.allowance.slackNanos = max(world.allowance.slackNanos, 6 * Self.second)
         return .answer(answer)
     }
 
