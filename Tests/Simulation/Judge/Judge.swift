@@ -54,7 +54,8 @@ struct Judge {
         clock = Steps.Clock(originMs: traffic.originMs, slackMs: allowance.clockSlackMs)
         answers = traffic.answers
         lostStates = Self.lostStates(traffic.states, observed, allowance.losses)
-        (voidBinds, unsureTokens) = Self.voidBinds(traffic.states, observed)
+        (voidBinds, unsureTokens) = Self.voidBinds(
+            traffic.states, observed, hasRefusals: traffic.answers.contains { $0.token != nil })
         let (voidBinds, unsureTokens) = (voidBinds, unsureTokens)
         sent = traffic.sent
         states = traffic.states
@@ -127,7 +128,9 @@ struct Judge {
     }
 
     /// Binds that cannot change anything, and tokens of which that is open.
-    private static func voidBinds(_ states: [StateSent], _ observed: Observed) -> (Set<String>, Set<String>) {
+    private static func voidBinds(
+        _ states: [StateSent], _ observed: Observed, hasRefusals: Bool
+    ) -> (Set<String>, Set<String>) {
         var (void, unsure): (Set<String>, Set<String>) = ([], [])
         var newest: [String: StateSent] = [:]
         var newestOfDevice: [String: Int64] = [:]
@@ -139,7 +142,9 @@ struct Judge {
                 if observed.applied(bind) >= state.atNanos { unsure.insert(token) }
                 continue
             }
-            if type != .activity, let version = newestOfDevice[place], version > state.words.version {
+            // With a token that APNs refused, the version of its device is forgotten.
+            let isForgotten = hasRefusals && observed.results[state.eventID]?.outcome == "applied"
+            if type != .activity, let version = newestOfDevice[place], version > state.words.version, !isForgotten {
                 void.insert(state.eventID)
                 continue
             }

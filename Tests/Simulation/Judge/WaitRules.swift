@@ -31,12 +31,12 @@ extension Judge {
         }
     }
 
-    /// No request to a device before its Retry-After is over.
+    /// No further request for a push before its Retry-After is over. Other workers may push to the device.
     private mutating func checkRetryAfter() {
         guard !mayRepeat, !answers.isEmpty else { return }
         var waitsUntil: [String: UInt64] = [:]
         for push in observed.pushes {
-            if let until = waitsUntil[push.token], push.atNanos &+ 1_000_000 * UInt64(clock.slackMs) < until {
+            if let until = waitsUntil[push.pid], push.atNanos &+ 1_000_000 * UInt64(clock.slackMs) < until {
                 found(
                     "waits", "…\(push.token.suffix(4)) has a request before its Retry-After is over",
                     push.messageID ?? "")
@@ -45,11 +45,11 @@ extension Judge {
                 $0.fromNanos <= push.atNanos && $0.toNanos >= push.atNanos && $0.status == push.status
                     && $0.token == nil
             }
-            // `TooManyRequests` is about the device.
+            // Of two periods with 429 either may have answered.
             if let seconds = period?.retryAfterSeconds, push.status == 429,
                 answers.count(where: { $0.status == 429 }) == 1
             {
-                waitsUntil[push.token] = push.atNanos &+ UInt64(seconds) * 1_000_000_000
+                waitsUntil[push.pid] = push.atNanos &+ UInt64(seconds) * 1_000_000_000
             }
         }
     }
