@@ -37,6 +37,7 @@ struct Expected {
     }
 
     var body: String {
+        if isHidden, event.kind == .revoke, merged <= 1 { return texts.namelessRevoke }
         if isHidden, contentKey == "secret" { return texts.secret }
         if merged > 1 { return "\(merged)" + (merged == 1 ? texts.merged.one : texts.merged.other) }
         if isHidden { return texts.generic }
@@ -75,6 +76,10 @@ struct Expected {
             if let text = words.payloadText { custom["payload"] = .text(text) }
             if let target = event.target { custom["revoke_msg_id"] = .text(target) }
         }
+        // An extension that counts for itself learns which revokes add 1.
+        let countsItself = app.badge == .none && event.kind == .revoke && event.revokeBadge == "count"
+        if countsItself, profile == "nim" || profile == "raw" { custom["revoke_counts"] = .flag(true) }
+        if countsItself, profile == "rc" { keys["revoke_counts"] = .flag(true) }
         switch profile {
         case "rc":
             keys["rc"] = .object(rc)
