@@ -40,6 +40,7 @@ struct HTTPRequestReaderTests {
         Row(text: "GET /\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n", status: 400),
         Row(text: "GET x HTTP/1.1\r\nHost: a\r\n\r\n", status: 400),
         Row(text: "GET /x HTTP/1.1\r\n\r\n", status: 400),
+        Row(text: "GET /x HTTP/1.0\r\nHost: a b\r\n\r\n", status: 400),
         Row(text: get("X: " + String(repeating: "a", count: 9000)), status: 431),
         Row(text: String(repeating: "a", count: 9000), status: 431),
         Row(text: get() + String(repeating: "a", count: 60_000), status: 413),
@@ -68,6 +69,19 @@ struct HTTPRequestReaderTests {
             case .more: Issue.record("nothing came of \(row.testDescription), seed \(generator.seed)")
             }
         }
+    }
+
+    @Test(arguments: [
+        "GET /x HTTP/1.0\r\n\r\n", "GET /x HTTP/1.0\r\nHost:\r\n\r\n", "GET /x HTTP/1.1\r\nHost: \r\n\r\n",
+    ])
+    func aRequestMayNameNoHost(text: String) {
+        var reader = HTTPRequestReader()
+        Array(text.utf8).withUnsafeBytes { reader.append($0) }
+        guard case .request(let head) = reader.next() else {
+            Issue.record("no request came")
+            return
+        }
+        #expect(head.host == nil)
     }
 
     @Test func aBodyInSmallPiecesCostsNoSecondReadingOfItsHead() {

@@ -133,7 +133,7 @@ struct HTTPServerTests {
 /// Bounds, names, token, and what browsers are told.
 @Suite(.timeLimit(.minutes(10)))
 struct HTTPServerGuardTests {
-    /// A server with `/page`, and `/open` that needs no token.
+    /// A server with `/page`, `/figures` that needs no host name, and the probe `/open`.
     private func serving(
         access: HTTPAccess = HTTPAccess(), limits: HTTPServer.Limits = HTTPServer.Limits(),
         _ body: (UInt16, _ count: () async -> Int) async throws -> Void
@@ -143,7 +143,8 @@ struct HTTPServerGuardTests {
         let port = try await test.run { test in
             let made = try HTTPServer(loop: test.loop, access: access, limits: limits)
             made.get("/page") { _ in HTTPResponse(text: "page") }
-            made.get("/open", isOpen: true) { _ in HTTPResponse(text: "open") }
+            made.get("/open", .probe) { _ in HTTPResponse(text: "open") }
+            made.get("/figures", .figures) { _ in HTTPResponse(text: "figures") }
             made.getLater("/own", fromOwnPagesOnly: true) { _, responder in responder.respond(HTTPResponse(text: "own"))
             }
             made.get("/large") { _ in HTTPResponse(body: [UInt8](repeating: 0x61, count: 32 << 20)) }
@@ -246,6 +247,7 @@ struct HTTPServerGuardTests {
     @Test func theLastDescriptorsAreNotForClients() async throws {
         var limits = HTTPServer.Limits()
         limits.keptDescriptors = .max / 2
+        limits.spareDescriptors = 0
         try await serving(limits: limits) { port, count in
             let answer = try Ports.exchange(
                 port: port, send: Array("GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8))
@@ -257,7 +259,7 @@ struct HTTPServerGuardTests {
     @Test(arguments: [
         ("localhost", 200), ("LOCALHOST:9464", 200), ("127.0.0.1", 200), ("127.0.0.1:80", 200), ("mine.internal", 200),
         ("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost.evil.example:9464", 421), ("10.0.0.1", 421),
-        ("[::1]", 421), ("", 400), ("a b", 400), ("localhost:x", 400), ("[::1", 400),
+        ("[::1]", 421), ("", 421), ("a b", 400), ("localhost:x", 400), ("[::1", 400),
     ])
     func onlyOurOwnNamesAreAnswered(host: String, status: Int) async throws {
         try await serving(access: HTTPAccess(hosts: ["Mine.Internal"])) { port, _ in
@@ -266,8 +268,120 @@ struct HTTPServerGuardTests {
             #expect(answer.status == status)
             // A whole URL overrules the field.
             let whole = try HTTPClient.request(
-                port: port, "GET http://evil.example/open HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                port: port, "GET http://evil.example/page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             #expect(whole.status == 421)
+        }
+    }
+
+    @Test(arguments: [
+        "GET /PATH HTTP/1.0\r\n", "GET /PATH HTTP/1.0\r\nHost: evil.example\r\n",
+        "HEAD /PATH HTTP/1.1\r\nHost: 10.0.0.1:9464\r\n", "GET /PATH HTTP/1.1\r\nHost:\r\n",
+        "GET http://any.example/PATH HTTP/1.1\r\nHost: localhost\r\n",
+    ])
+    func probesAndFiguresAnswerAnyHostAndPagesDoNot(request: String) async throws {
+        try await serving { port, _ in
+            for (path, status) in [("open", 200), ("figures", 200), ("page", 421)] {
+                let text = request.replacingOccurrences(of: "PATH", with: path)
+                let answer = try HTTPClient.request(port: port, text + "Connection: close\r\n\r\n")
+                #expect(answer.status == status, "\(path)")
+            }
+        }
+    }
+
+    /// HAProxy's `option httpchk /livez`.
+    @Test func aProbeMayAskByOptions() async throws {
+        try await serving { port, _ in
+            #expect(try HTTPClient.request(port: port, "OPTIONS /open HTTP/1.0\r\n\r\n").status == 200)
+            #expect(
+                try HTTPClient.request(port: port, "OPTIONS /page HTTP/1.0\r\nHost: localhost\r\n\r\n").status == 405)
+        }
+    }
+
+    @Test func aProbeIsAnsweredBeforeACrowdOfPages() async throws {
+        let test = try TestLoop("http")
+        let served = Holder()
+        let gate = DispatchSemaphore(value: 0)
+        let port = try await test.run { test in
+            let made = try HTTPServer(loop: test.loop)
+            made.get("/page") { _ in
+                served.count += 1
+                return HTTPResponse(text: "page")
+            }
+            made.get("/open", .probe) { _ in HTTPResponse(text: "\(served.count)") }
+            served.server = made
+            test.keep(served)
+            return made.port
+        }
+        // The loop waits until all have asked, the probe last.
+        test.loop.post { gate.wait() }
+        var crowd: [Int32] = []
+        defer { for fd in crowd { close(fd) } }
+        for _ in 0..<50 {
+            crowd.append(try Ports.connect(port: port))
+            let text = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            #expect(send(crowd[crowd.count - 1], text, text.utf8.count, Int32(MSG_NOSIGNAL)) == text.utf8.count)
+        }
+        let probe = try Ports.connect(port: port)
+        defer { close(probe) }
+        let text = "GET /open HTTP/1.0\r\n\r\n"
+        #expect(send(probe, text, text.utf8.count, Int32(MSG_NOSIGNAL)) == text.utf8.count)
+        gate.signal()
+        let answer = try Self.readAll(probe)
+        let before = Int(answer.split(separator: "\r\n").last ?? "") ?? 50
+        #expect(before < 10)
+        await test.run { _ in served.server = nil }
+        await test.end()
+    }
+
+    private static func readAll(_ fd: Int32) throws -> String {
+        var text: [UInt8] = []
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = recv(fd, &bytes, bytes.count, 0)
+            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += bytes.prefix(count)
+        }
+    }
+
+    @Test func whoDoesNotReadGivesWayBeforeAProbeThatIsAboutToAsk() async throws {
+        var limits = HTTPServer.Limits()
+        limits.connections = 4
+        limits.newcomers = 4
+        try await serving(limits: limits) { port, count in
+            var crowd: [Int32] = []
+            defer { for fd in crowd { close(fd) } }
+            func add() throws {
+                crowd.append(try Ports.connect(port: port))
+                let text = "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                #expect(send(crowd[crowd.count - 1], text, text.utf8.count, Int32(MSG_NOSIGNAL)) == text.utf8.count)
+                var byte: UInt8 = 0
+                #expect(recv(crowd[crowd.count - 1], &byte, 1, 0) == 1)
+            }
+            for _ in 0..<7 { try add() }
+            let probe = try Ports.connect(port: port)
+            defer { close(probe) }
+            while await count() < 8 { await Task.yield() }
+            for _ in 0..<3 { try add() }
+            let text = "GET /open HTTP/1.0\r\n\r\n"
+            #expect(send(probe, text, text.utf8.count, Int32(MSG_NOSIGNAL)) == text.utf8.count)
+            #expect(try Self.readAll(probe).hasSuffix("open"))
+        }
+    }
+
+    @Test func spareDescriptorsServeWhoComesWhenOnlyKeptOnesAreLeft() async throws {
+        var limits = HTTPServer.Limits()
+        limits.keptDescriptors = .max / 2
+        limits.spareDescriptors = 2
+        try await serving(limits: limits) { port, count in
+            var silent: [Int32] = []
+            defer { for fd in silent { close(fd) } }
+            for round in 0..<5 {
+                // Clients that never ask hold the spare ones; who asks takes their place.
+                silent.append(try Ports.connect(port: port))
+                let answer = try HTTPClient.request(port: port, "GET /open HTTP/1.0\r\n\r\n")
+                #expect(answer.text == "open", "round \(round)")
+            }
+            #expect(await count() <= 2)
         }
     }
 
@@ -291,6 +405,8 @@ struct HTTPServerGuardTests {
             #expect(none == (status == 401 ? 401 : 404))
             let open = try ask("/open").status
             #expect(open == 200)
+            let figures = try ask("/figures").status
+            #expect(figures == status)
         }
     }
 
@@ -327,6 +443,7 @@ struct HTTPServerGuardTests {
 /// Touched on the loop only.
 private final class Holder: @unchecked Sendable {
     var server: HTTPServer?
+    var count = 0
     var responder: HTTPResponder?
     var timer: LoopTimer?
 }

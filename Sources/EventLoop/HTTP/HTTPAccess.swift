@@ -4,11 +4,11 @@ public import Telemetry
 /// Decides which requests may see the operator's pages.
 ///
 /// A web page can make a browser request any address, this one too, by a name that resolves to it (DNS rebinding). The
-/// browser sends that name as `Host`. So only requests for known names are answered.
+/// browser sends that name as `Host`. So pages that show or change user data answer only requests for known names.
 public struct HTTPAccess: Sendable, Equatable {
     /// Accepted names in addition to `localhost` and the connected address; lower case, without a port.
     public var hosts: [String]
-    /// The required value of `Authorization: Bearer` on all paths that are not open; nil requires none.
+    /// The required value of `Authorization: Bearer` on all paths but the probes; nil requires none.
     public var token: Secret?
 
     public init(hosts: [String] = [], token: Secret? = nil) {
@@ -24,15 +24,19 @@ public struct HTTPAccess: Sendable, Equatable {
         case noToken
     }
 
-    /// - Parameter addresses: numeric hosts on which the server listens and on which the connection arrived.
-    func judge(_ head: HTTPRequestHead, addresses: [String], isOpen: Bool) -> Verdict {
-        guard head.host == "localhost" || addresses.contains(head.host) || hosts.contains(head.host) else {
-            return .foreignHost
-        }
-        guard let token, !isOpen else { return .allowed }
+    /// - Parameters:
+    ///   - addresses: numeric hosts on which the server listens and on which the connection arrived.
+    ///   - guarding: the path's conditions for a request.
+    func judge(_ head: HTTPRequestHead, addresses: [String], _ guarding: HTTPServer.Guarding) -> Verdict {
+        guard guarding != .pages || head.host.map({ isOwn($0, addresses) }) ?? false else { return .foreignHost }
+        guard let token, guarding != .probe else { return .allowed }
         guard let sent = Self.bearer(head.authorization) else { return .noToken }
         // `==` of Secret compares all bytes.
         return sent == token ? .allowed : .noToken
+    }
+
+    private func isOwn(_ host: String, _ addresses: [String]) -> Bool {
+        host == "localhost" || addresses.contains(host) || hosts.contains(host)
     }
 
     /// The token of `Bearer <token>` (RFC 6750 section 2.1; the scheme is case-insensitive).

@@ -9,6 +9,8 @@ final class HTTPConnection: LinkDelegate {
     private enum Stage {
         /// Waiting for a request, or receiving it.
         case reading
+        /// The request waits for its turn of the loop. Nothing more is read.
+        case waiting
         /// The handler has the request. Nothing more is read.
         case answering
         /// Sending the answer. Next: reading, or closed.
@@ -54,13 +56,26 @@ final class HTTPConnection: LinkDelegate {
         return host.hasPrefix(mapped) && host.contains(".") ? String(host.dropFirst(mapped.count)) : host
     }
 
-    /// Whether nothing is owed to the client: no byte of a request lies here or in the kernel, or the answer is ready and the
-    /// client does not read it.
-    var isIdle: Bool {
-        switch stage {
-        case .reading: !hasBytes
-        case .answering: false
-        case .writing: loop.nowNanos &- writingNanos >= Self.stallNanos
+    /// How little a client is owed. Where room is short, the lowest gives way first.
+    enum Standing: Int {
+        /// No byte of a request lies here or in the kernel, or the client has not read its answer for a while.
+        case idle
+        /// The client has not read its answer yet.
+        case unread
+        case waiting
+        /// The request of a new connection may still come: a probe sends it right after connecting.
+        case new
+        case served
+    }
+
+    var standing: Standing {
+        let now = loop.nowNanos
+        return switch stage {
+        case .reading where hasBytes: .served
+        case .reading: now &- sinceNanos >= HTTPServer.newcomerNanos ? .idle : .new
+        case .waiting: .waiting
+        case .answering: .served
+        case .writing: now &- writingNanos >= Self.stallNanos ? .idle : .unread
         }
     }
 
@@ -79,6 +94,16 @@ final class HTTPConnection: LinkDelegate {
     func end() {
         link.close()
         server.didEnd(self)
+    }
+
+    /// The request waits for its turn.
+    func wait() { stage = .waiting }
+
+    /// The request's turn has come. Returns false if it is no longer open.
+    func begin(_ number: UInt64) -> Bool {
+        guard stage == .waiting, self.number == number, !link.isClosed else { return false }
+        stage = .answering
+        return true
     }
 
     /// Sends the answer to one request. Late and repeated answers are dropped.

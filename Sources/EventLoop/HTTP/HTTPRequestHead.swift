@@ -11,8 +11,8 @@ struct HTTPRequestHead: Equatable {
     let path: String
     /// The text after `?`, percent-encoded; nil without one.
     let query: String?
-    /// The requested host name, in lower case, without its port.
-    let host: String
+    /// The requested host name, in lower case, without its port; nil where the client names none, as HTTP/1.0 allows.
+    let host: String?
     /// The `Authorization` field as sent; nil without one.
     let authorization: [UInt8]?
     /// A browser says that another site's page began the request.
@@ -33,7 +33,10 @@ struct HTTPRequestHead: Equatable {
             throw Refusal(status: 505, words: "only HTTP/1.1 is supported\n")
         }
         let fields = try Fields(lines)
-        guard let field = fields.host, let named = hostName(field) else {
+        // RFC 9112 section 3.2: HTTP/1.1 needs the field, and an empty one names no host.
+        let field = fields.host ?? []
+        let named = hostName(field)
+        guard fields.host != nil || !isNew, named != nil || field.isEmpty else {
             throw Refusal(status: 400, words: "exactly one Host header is required\n")
         }
         let (target, authority) = try split(words[1])

@@ -19,6 +19,9 @@ public final class HTTPResponder {
         connection?.answer(number, HTTPResponse(status: 500, text: "no answer\n"))
     }
 
+    /// The request's turn has come. Returns false if the client has left.
+    func begin() -> Bool { connection?.begin(number) ?? false }
+
     /// Sends the answer. Only the first call counts.
     public func respond(_ response: HTTPResponse) {
         loop.assertOnLoop()

@@ -10,20 +10,25 @@ public final class Listener {
     private let loop: Loop
     private let tls: TLSServerContext?
     private let accept: (Link) -> Void
+    private let freeDescriptor: () -> Bool
     private let handshakeTimeoutNanos: UInt64
     private var handle: OpaquePointer?
     private var pause: LoopTimer?
 
     /// Binds and listens at once. `accept` receives each link before its handshake. It sets the delegate and keeps the
     /// link; `linkDidOpen` follows. A link that is not kept closes.
+    ///
+    /// - Parameter freeDescriptor: called where the process has no free descriptor; true if it has closed one.
     public init(
         loop: Loop, host: String = "127.0.0.1", port: UInt16 = 0, tls: TLSServerContext? = nil,
-        handshakeTimeoutNanos: UInt64 = 10_000_000_000, accept: @escaping (Link) -> Void
+        handshakeTimeoutNanos: UInt64 = 10_000_000_000, freeDescriptor: @escaping () -> Bool = { false },
+        accept: @escaping (Link) -> Void
     ) throws(LoopFault) {
         loop.assertOnLoop()
         self.loop = loop
         self.tls = tls
         self.accept = accept
+        self.freeDescriptor = freeDescriptor
         self.handshakeTimeoutNanos = handshakeTimeoutNanos
         guard let address = SocketAddress(numericHost: host, port: port) else {
             throw LoopFault(.bind, "cannot listen on '\(host)': a numeric address is required")
@@ -94,8 +99,11 @@ public final class Listener {
         loop.afterCallbacks { [weak link] in link?.beginAccepted() }
     }
 
-    /// No descriptor is free. The pending connection would make the loop spin, so the listener pauses for a moment.
+    /// No descriptor is free. Without one the pending connection would make the loop spin, so the listener pauses for a
+    /// moment.
     private func acceptFailed() {
+        let code = errno
+        if code == EMFILE || code == ENFILE, freeDescriptor() { return }
         guard let handle else { return }
         evconnlistener_disable(handle)
         let timer = LoopTimer(loop: loop) { [unowned self] in

@@ -53,17 +53,17 @@ final class OperatorPages {
     func didAnswer(_ statistics: StatisticsAnswer) { self.statistics.end(statistics) }
 
     private func servePrograms(_ registry: MetricsRegistry, _ sources: Sources) {
-        server.get("/metrics") { _ in
+        server.get("/metrics", .figures) { _ in
             sources.willExpose()
             return HTTPResponse(contentType: MetricsRegistry.contentType, body: registry.exposition())
         }
-        server.get("/livez", isOpen: true) { _ in
+        server.get("/livez", .probe) { _ in
             let oldest = sources.oldestTurn()
             return oldest < Self.deadSeconds
                 ? HTTPResponse(text: "ok\n")
                 : HTTPResponse(status: 503, text: "a shard has not turned for \(Int(oldest)) s\n")
         }
-        server.get("/readyz", isOpen: true) { _ in
+        server.get("/readyz", .probe) { _ in
             let snapshot = sources.snapshot()
             return HTTPResponse(
                 status: snapshot.isReady ? 200 : 503, text: snapshot.lines.joined(separator: "\n") + "\n")
