@@ -179,6 +179,6 @@ public actor WorkerProcess {
 }
 
 extension Configuration {
-    /// `shards: 0` means one per processor.
-    public var shardCount: Int { shards > 0 ? shards : max(1, ProcessorCount.available) }
+    /// `shards: 0` means one per processor that this process may use.
+    public var shardCount: Int { shards > 0 ? shards : ProcessorCount.present.available }
 }

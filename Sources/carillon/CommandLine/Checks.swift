@@ -19,6 +19,15 @@ enum Checks {
         return Finding(.ok, "clock", "system", TimeText.iso(Loop.wallMs()))
     }
 
+    /// How many shards a worker starts here, and why so many.
+    static func shards(_ configuration: Configuration) -> Finding {
+        let count = configuration.shardCount
+        let why = configuration.shards == 0 ? "one per processor" : "as configured"
+        return Finding(
+            .ok, "shards", "shards: \(configuration.shards)",
+            "\(counted(count, "shard")), \(why); processors: \(ProcessorCount.present.words)")
+    }
+
     static func zones() -> Finding {
         SystemZones().isPresent
             ? Finding(.ok, "time zones", "system", "/usr/share/zoneinfo")

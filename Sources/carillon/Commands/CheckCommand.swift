@@ -68,6 +68,7 @@ struct CheckCommand: Command {
             let problems = configuration.credentialProblems()
             isBadConfiguration = !problems.isEmpty
             findings += problems.map { Finding(problem: $0, subject: "credentials") }
+            findings.append(Checks.shards(configuration))
             findings += Checks.topics(configuration) + Checks.templates(configuration)
             findings += Checks.genericTexts(configuration) + Checks.credentials(configuration)
             findings +=
