@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Suggests the known word that the user probably meant.
 public enum NearestWord {
-    /// The nearest of `words`, if it is near enough: up to three letters different, fewer in a short word.
+    /// The nearest of `words`, if it is near enough: up to three letters different, fewer in a short word. Capitals and
+    /// separators do not count, so that `msgId` is near `msg_id`.
     public static func to(_ word: String, among words: some Sequence<String>) -> String? {
-        let near = words.map { (word: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
-        guard let near, near.distance <= max(1, min(3, near.word.count / 3)) else { return nil }
+        let plain = plain(word)
+        let near = words.map { (word: $0, letters: distance(plain, Self.plain($0)), all: distance(word, $0)) }
+            .min { ($0.letters, $0.all) < ($1.letters, $1.all) }
+        // A word with only other letters is no likeness.
+        guard let near, near.letters <= max(1, min(3, near.word.count / 3)), near.letters < max(1, plain.count) else {
+            return nil
+        }
         return near.word
+    }
+
+    private static func plain(_ word: String) -> String {
+        String(word.prefix(64).lowercased().filter { !"_-. ".contains($0) })
     }
 
     /// The number of letters to change, insert, delete or swap with a neighbour. Compares the first 64 characters, so

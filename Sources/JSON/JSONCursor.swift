@@ -119,6 +119,20 @@ public struct JSONCursor {
         return String(decoding: rest[start..<end], as: UTF8.self)
     }
 
+    /// The place of a value below this one: `.push.force`, `.dnd.windows[1]`; nil if it is not below. A search, for errors only.
+    public func path(to value: JSONCursor) -> String? {
+        if value.index == index { return "" }
+        guard value.index > index, value.index < next else { return nil }
+        var members = members
+        while let member = members.next() {
+            if let rest = member.value.path(to: value) { return ".\(member.key.string ?? "")\(rest)" }
+        }
+        for (place, element) in elements.enumerated() {
+            if let rest = element.path(to: value) { return "[\(place)]\(rest)" }
+        }
+        return nil
+    }
+
     /// Size of the whole text in bytes.
     public var documentCount: Int { view.pointee.source.count }
 

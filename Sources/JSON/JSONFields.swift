@@ -15,6 +15,7 @@ public final class JSONKeyTable<Key: JSONKey> {
     @usableFromInline let found: UnsafeMutablePointer<UInt32>
     @usableFromInline let count: Int
     @usableFromInline var generation: UInt32 = 0
+    @usableFromInline let unknown: JSONUnknownKeys
 
     @usableFromInline
     struct Slot {
@@ -25,7 +26,9 @@ public final class JSONKeyTable<Key: JSONKey> {
         @usableFromInline var head: UInt64
     }
 
-    public init() {
+    /// - Parameter unknown: gets the keys that the table does not know.
+    public init(unknown: JSONUnknownKeys = JSONUnknownKeys()) {
+        self.unknown = unknown
         // At least four slots per key, so that a probe of an unknown name ends soon.
         var size = 8
         while size < Key.allCases.count * 4 { size *= 2 }
@@ -58,7 +61,7 @@ public final class JSONKeyTable<Key: JSONKey> {
         found.update(repeating: 0, count: count)
         generation &+= 1
         var members = object.members
-        while let member = members.next() {
+        members: while let member = members.next() {
             guard let name = member.key.utf8, let start = name.baseAddress else { continue }
             let head = Self.head(start, name.count)
             var at = Self.hash(start, name.count) & mask
@@ -68,10 +71,11 @@ public final class JSONKeyTable<Key: JSONKey> {
                 {
                     found[slots[at].key] =
                         member.value.isNull ? 0 : UInt32(truncatingIfNeeded: member.value.index)
-                    break
+                    continue members
                 }
                 at = (at &+ 1) & mask
             }
+            unknown.add(member.key, of: object) { Key.allCases.map { "\($0.name)" } }
         }
         return JSONFields(object: object, table: self)
     }

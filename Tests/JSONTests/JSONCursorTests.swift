@@ -95,6 +95,20 @@ struct JSONCursorTests {
             #expect(fields[.beta]?.int == 4)
             #expect(fields[.gamma] == nil)
         }
+        let unknown = JSONUnknownKeys()
+        let other = JSONKeyTable<Key>(unknown: unknown)
+        try read(#"{"alpha":1,"bexa":{"gama":[0,{"x":1}]},"beta":2}"#) { root in
+            _ = other.fields(of: root)
+            #expect(unknown.count == 1)
+            unknown.notes = []
+            if let inner = root["bexa"] { _ = other.fields(of: inner) }
+            #expect(unknown.count == 2 && unknown.notes?.map(\.name) == ["gama"])
+            #expect(unknown.notes?.first?.known == ["alpha", "beta", "gamma"])
+            #expect(unknown.notes?.first.flatMap { root.path(to: $0.object) } == ".bexa")
+            let deep = root["bexa"]?["gama"].map { Array($0.elements) }?.last
+            #expect(deep.flatMap { root.path(to: $0) } == ".bexa.gama[1]")
+            #expect(deep.flatMap { $0.path(to: root) } == nil)
+        }
         try read("[]") { #expect(table.fields(of: $0)[.alpha] == nil) }
     }
 }

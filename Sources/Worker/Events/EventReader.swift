@@ -27,12 +27,13 @@ public final class EventReader {
     static let checkedBytesMax = 4096
     /// For a payload that is a text: the record's parser is in use then.
     private(set) lazy var payloadParser = JSONParser(maxBytes: TextCut.bytes(ofCharacters: InputLimit.payload))
-    let recordKeys = JSONKeyTable<RecordKey>()
-    let partKeys = JSONKeyTable<PartKey>()
-    let pushKeys = JSONKeyTable<PushKey>()
-    let activityKeys = JSONKeyTable<ActivityKey>()
-    let tokenKeys = JSONKeyTable<TokenKey>()
-    let quietKeys = JSONKeyTable<QuietKey>()
+    private let unknownKeys: JSONUnknownKeys
+    let recordKeys: JSONKeyTable<RecordKey>
+    let partKeys: JSONKeyTable<PartKey>
+    let pushKeys: JSONKeyTable<PushKey>
+    let activityKeys: JSONKeyTable<ActivityKey>
+    let tokenKeys: JSONKeyTable<TokenKey>
+    let quietKeys: JSONKeyTable<QuietKey>
     let zones: SystemZones
 
     /// - Parameters:
@@ -43,6 +44,14 @@ public final class EventReader {
         self.zones = zones
         appNames = Array(apps)
         self.apps = Set(appNames.map { UTF8Key($0) })
+        let unknown = JSONUnknownKeys()
+        unknownKeys = unknown
+        recordKeys = JSONKeyTable(unknown: unknown)
+        partKeys = JSONKeyTable(unknown: unknown)
+        pushKeys = JSONKeyTable(unknown: unknown)
+        activityKeys = JSONKeyTable(unknown: unknown)
+        tokenKeys = JSONKeyTable(unknown: unknown)
+        quietKeys = JSONKeyTable(unknown: unknown)
         parser = JSONParser(maxBytes: maxBytes)
         checked = (0..<Self.checkedMax).map { _ in JSONParser(maxBytes: Self.checkedBytesMax) }
     }
@@ -75,11 +84,35 @@ public final class EventReader {
     private func read(
         _ bytes: UnsafeRawBufferPointer, _ parser: JSONParser, _ topic: RecordClass, _ latestMs: Int64
     ) throws(BadRecord) -> Event {
+        unknownKeys.count = 0
         let parsed = try parser.read(bytes) { (root) throws(BadRecord) in try event(root, topic, latestMs) }
         switch parsed {
         case .read(let event): return event
         case .refused(let fault): throw badRecord(fault)
         }
+    }
+
+    /// Whether the last record that was read has fields that no reader knows.
+    var hadUnknownFields: Bool { unknownKeys.count != 0 }
+
+    /// The fields of a record that no reader knows. A record that cannot be read names those in front of its error.
+    public func unknownFields(_ bytes: [UInt8]) -> [UnknownField] {
+        defer { unknownKeys.notes = nil }
+        for topic in [RecordClass.events, .userState] {
+            unknownKeys.notes = []
+            let fields = parse(bytes) { root in
+                let isElsewhere: Bool
+                do throws(BadRecord) {
+                    _ = try event(root, topic, .max)
+                    isElsewhere = false
+                } catch {
+                    isElsewhere = error.rule == .wrongTopic
+                }
+                return isElsewhere ? nil : (unknownKeys.notes ?? []).map { UnknownField($0, in: root) }
+            }
+            if let fields = fields ?? [] { return fields }
+        }
+        return []
     }
 
     public func read(

@@ -54,6 +54,14 @@ public actor Explainer {
     public func explain(
         _ bytes: [UInt8], place: String, at moment: Moment = .now
     ) async throws(RedisFault) -> RecordExplanation {
+        var report = try await explained(bytes, place: place, at: moment)
+        report.unknownFields = reader.unknownFields(bytes)
+        return report
+    }
+
+    private func explained(
+        _ bytes: [UInt8], place: String, at moment: Moment
+    ) async throws(RedisFault) -> RecordExplanation {
         let event: Event
         do throws(BadRecord) {
             event = try read(bytes, latestMs: moment.latestMs)

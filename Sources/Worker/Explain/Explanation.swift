@@ -78,4 +78,9 @@ public struct RecordExplanation: Sendable, Equatable {
     public var explanations: [Explanation]
     /// The group has more members than requested.
     public var isCut = false
+    /// Fields of the record without an effect.
+    public var unknownFields: [UnknownField] = []
+
+    /// Whether the record goes to the dead letters.
+    public var isBad: Bool { explanations.contains { $0.verdict == "dead_letter" } }
 }

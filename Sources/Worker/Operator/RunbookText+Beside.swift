@@ -287,6 +287,8 @@ extension RunbookText {
         <li><b><code>duplicate</code>:</b> this (app, user, <code>msg_id</code>, kind) has ended already;
         <code>carillon trace</code> shows how. Change <code>msg_id</code> in a copy to see the other steps.</li>
         <li><b><code>dead_letter</code>:</b> the record breaks a rule, with its path and byte.</li>
+        <li><b><code>note: unknown field</code>:</b> the field has no effect, and may be misspelt.
+        <code>--strict</code> makes it (and a bad record) a failure.</li>
         <li><b><code>accepted-if-sent</code>, and there was no push:</b> the data was different then. <code>--at
         sent</code> uses the clock of that time, but presence and marks are the present ones; <code>carillon
         trace</code> shows the past.</li>

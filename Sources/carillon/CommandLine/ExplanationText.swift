@@ -12,6 +12,7 @@ enum ExplanationText {
     /// Verdicts first, each with its indented steps. Steps that all devices of a user share appear once.
     static func people(_ report: RecordExplanation, place: String, membersMax: Int) -> TerminalText {
         var text = Style.bold("\(place): \(report.title ?? "bad record")") + "\n"
+        for field in report.unknownFields { text += Style.yellow("  note: \(field.words)") + "\n" }
         var told: [Explanation.Step] = []
         var uid: String?
         for explanation in report.explanations {
@@ -67,13 +68,15 @@ enum ExplanationText {
         var text = ""
         for explanation in report.explanations {
             var writer = JSONWriter(reservingCapacity: 1024)
-            write(explanation, to: &writer)
+            write(explanation, report.unknownFields, to: &writer)
             text += String(decoding: writer.bytes, as: UTF8.self) + "\n"
         }
         return text
     }
 
-    private static func write(_ explanation: Explanation, to writer: inout JSONWriter) {
+    private static func write(
+        _ explanation: Explanation, _ unknownFields: [UnknownField], to writer: inout JSONWriter
+    ) {
         writer.beginObject()
         writer.member("uid", explanation.uid)
         writer.member("device", ifPresent: explanation.device)
@@ -102,6 +105,17 @@ enum ExplanationText {
                 writer.string(header.value)
             }
             writer.endObject()
+        }
+        if !unknownFields.isEmpty {
+            writer.key("unknown_fields")
+            writer.beginArray()
+            for field in unknownFields {
+                writer.beginObject()
+                writer.member("field", field.path)
+                writer.member("near", ifPresent: field.near)
+                writer.endObject()
+            }
+            writer.endArray()
         }
         writer.endObject()
     }

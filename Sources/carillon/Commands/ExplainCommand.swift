@@ -15,20 +15,24 @@ struct ExplainCommand: Command {
             and connections acknowledge; there are also dead_letter, state_change and duplicate. --at changes the clock, but presence
             and marks are always the present ones.
 
-            exit codes: 0 explained (also bad records, as such), 1 Redis or the file is not readable, 64 bad usage,
-            78 bad configuration
+            Fields that no reader knows have no effect, and are named.
+
+            exit codes: 0 explained (also bad records, as such), 1 Redis or the file is not readable (with --strict: or a record is bad
+            or has unknown fields), 64 bad usage, 78 bad configuration
             """,
         options: [
             CommandSpec.config,
             .value("event", "FILE", "the records; - for standard input", required: true),
             .value("members", "N", "members of a group that are looked at (20)"),
             .value("at", "TIME", "the moment to decide for: now, sent (each record's own sent_ms), or Unix ms (now)"),
+            .flag("strict", "a record that is bad or has unknown fields counts as a failure"),
             CommandSpec.json,
         ])
 
     private let configPath: String
     private let eventPath: String
     private let membersMax: Int
+    private let isStrict: Bool
     private let isJSON: Bool
     private let moment: Explainer.Moment
 
@@ -36,6 +40,7 @@ struct ExplainCommand: Command {
         configPath = arguments.string("config") ?? ""
         eventPath = arguments.string("event") ?? ""
         membersMax = try arguments.int("members", default: 20, in: 1...100_000)
+        isStrict = arguments.has("strict")
         isJSON = arguments.has("json")
         switch arguments.string("at") ?? "now" {
         case "now": moment = .now
@@ -68,6 +73,7 @@ struct ExplainCommand: Command {
     private func explainAll(_ reader: LineReader, _ explainer: Explainer) async -> ExitCode {
         var count = 0
         var isWrapped = false
+        var isFlawed = false
         while true {
             let line: [UInt8]
             do throws(LineReader.Fault) {
@@ -80,6 +86,7 @@ struct ExplainCommand: Command {
             do throws(RedisFault) {
                 let report = try await explainer.explain(
                     RecordLine.value(in: line), place: "line \(reader.number)", at: moment)
+                if report.isBad || !report.unknownFields.isEmpty { isFlawed = true }
                 if !isJSON, count > 0 { Terminal.out("\n") }
                 Terminal.out(
                     asJSON: isJSON, json: ExplanationText.json(report),
@@ -100,7 +107,7 @@ struct ExplainCommand: Command {
                     + "(jq -c . FILE puts a record on one line)\n")
         }
         if count == 0 { Terminal.err("carillon explain: \(eventPath) contains no record\n") }
-        return count > 0 ? .done : .failed
+        return count > 0 && !(isStrict && isFlawed) ? .done : .failed
     }
 
     /// The line begins an object and does not end it.

@@ -281,10 +281,18 @@ struct CommandWorldTests {
         #expect(lines.map { $0["reason"]?.string } == ["no_token", "bad_event", "ok"])
         #expect(lines.map { $0["route"]?.string } == ["none", "none", "none"])
         #expect(lines[0]["steps"]?[0]?["step"]?.int == 1)
+        let unknown = Self.event.replacing(#""push":{"#, with: #""push":{"body":"x","#)
+        for (input, code, isNamed) in [(unknown, 1, true), (Self.event, 0, false), ("{}", 1, false)] {
+            let run = try CommandRun(
+                "explain", "--config", path, "--event", "-", "--at", "sent", "--strict", input: input + "\n")
+            #expect(
+                run.code == code
+                    && run.output.contains("unknown field push.body, did you mean push.content?") == isNamed)
+        }
         let user = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob", "--json")
         #expect(user.code == 0 && user.output.contains(#""badge":0"#))
-        let unknown = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
-        #expect(unknown.code == 0 && unknown.output.contains("check the id and the app"), "\(unknown.output)")
+        let nobody = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
+        #expect(nobody.code == 0 && nobody.output.contains("check the id and the app"), "\(nobody.output)")
         world.redis.stop()
         let away = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
         #expect(away.code == 1 && away.errors.contains("redis.url"), "\(away.errors)")

@@ -12,7 +12,7 @@ import Worker
         #expect(try stage.page("/livez").status == 200)
         let ready = try stage.page("/readyz")
         #expect(ready.status == 200)
-        #expect(ready.text == "kafka: ok\nredis: ok\napp im production: ok\napp im sandbox: ok (untried)\n")
+        #expect(ready.text == "kafka: ok\nredis: ok\napp im production: ok\n")
         #expect(try stage.page("/nothing").status == 404)
         #expect(try stage.page("/").text.contains("<h1>Carillon</h1>"))
         let status = try stage.page("/statusz")
@@ -36,6 +36,14 @@ import Worker
             }
         }
         #expect(endedCount > 1000)
+    }
+
+    @Test func recordsWithUnknownFieldsAreCounted() throws {
+        let stage = try Stage.here
+        try stage.play(
+            state: [.bind("uf1")],
+            events: [.message("uf1-1", to: ["uf1"], push: #""body":"x""#), .message("uf1-2", to: ["uf1"])])
+        #expect(try stage.metric("carillon_unknown_fields_total", #"app="im""#) == 1)
     }
 
     @Test func everyMetricIsWellFormedAndOurs() throws {

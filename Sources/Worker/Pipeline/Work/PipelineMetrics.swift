@@ -48,6 +48,7 @@ final class PipelineMetrics {
     private var lags: [String: LagMetrics] = [:]
     private let registry: MetricsRegistry
     private var deadLetters: [BadRecord.Rule: Counter] = [:]
+    private var unknownFieldRecords: [InputClass: [String: Counter]] = [:]
     private let unusualEventKeys: Counter
     private let unusualStateKeys: Counter
     /// Fields without a name in hashes that others write.
@@ -143,6 +144,17 @@ final class PipelineMetrics {
 
     func unusualKey(_ inputClass: InputClass) {
         if inputClass == .userState { unusualStateKeys.add() } else { unusualEventKeys.add() }
+    }
+
+    /// Created with the first such record of an app. A configured app, so their number is bounded.
+    func unknownFields(_ inputClass: InputClass, app: String) {
+        if let known = unknownFieldRecords[inputClass]?[app] { return known.add() }
+        let made = registry.counter(
+            "carillon_unknown_fields_total",
+            help: "Records read with fields that no reader knows, which have no effect.",
+            labels: [("kind", inputClass == .userState ? "user_state" : "events"), ("app", app)])
+        unknownFieldRecords[inputClass, default: [:]][app] = made
+        made.add()
     }
 
     func deadLetter(_ rule: BadRecord.Rule) { deadLetters[rule]?.add() }

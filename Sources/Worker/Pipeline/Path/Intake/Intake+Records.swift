@@ -69,6 +69,7 @@ extension Intake {
         _ event: Event, _ value: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer?, _ origin: EventJob.Origin
     ) -> ReceivedRecord {
         if event.hasUnusualKey(key) { shard.metrics.unusualKey(.events) }
+        if shard.reader.hadUnknownFields { shard.metrics.unknownFields(.events, app: event.app) }
         return ReceivedRecord(content: .event(event, raw: Array(value)), origin: origin)
     }
 
@@ -82,6 +83,7 @@ extension Intake {
         case .userState:
             let event = try shard.reader.read(value, of: .userState, latestMs: shard.latestMs(origin.source))
             if event.hasUnusualKey(key) { shard.metrics.unusualKey(inputClass) }
+            if shard.reader.hadUnknownFields { shard.metrics.unknownFields(inputClass, app: event.app) }
             guard event.mayBeRefused else { return ReceivedRecord(content: .event(event, raw: []), origin: origin) }
             return ReceivedRecord(
                 content: .event(event, raw: Array(value)), origin: origin, key: key.map { Array($0) })
