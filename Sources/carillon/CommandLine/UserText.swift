@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Console
+import Digits
 import EventLoop
 import JSON
 import PushCore
@@ -9,7 +10,8 @@ import Worker
 enum UserText {
     // MARK: - People
 
-    static func people(_ facts: UserFacts, app: String, uid: String) -> TerminalText {
+    static func people(_ facts: UserFacts, of policy: AppPolicy, uid: String) -> TerminalText {
+        let app = policy.id
         var text: TerminalText = "\(Style.bold("\(uid)")) of app \(app)\n"
         if facts.isEmpty {
             text +=
@@ -19,7 +21,7 @@ enum UserText {
         for (name, value) in settings(facts.settings) { text += row(name, "\(value)") }
         text += rows(ofMutes: facts.mutes, nowMs: Loop.wallMs())
         if facts.tokens.isEmpty { text += row("tokens", Style.dim("none bound: nothing can be pushed")) }
-        for token in facts.tokens { text += row("token", line(token)) }
+        for token in facts.tokens { text += row("token", line(token, policy)) }
         for part in facts.unreadable {
             let key = part == "presence" ? " p:{\(app):\(uid)}" : ""
             text += row(part, Style.red("not readable: its key\(key) in Redis has a wrong type and counts as absent"))
@@ -89,13 +91,17 @@ enum UserText {
         return "\(two(minute / 60)):\(two(minute % 60))"
     }
 
-    private static func line(_ token: BoundToken) -> TerminalText {
+    private static func line(_ token: BoundToken, _ policy: AppPolicy) -> TerminalText {
         let record = token.record
         var parts: [TerminalText] = [
             "\(token.device)", "\(record.type.rawValue)", "hash \(TokenHash.short(record.hex))",
             "\(record.environment.rawValue)", "\(record.topic)", "bind_ver \(token.version)",
             "bound \(time(record.boundMs))",
         ]
+        let topics = policy.allowedTopics ?? [policy.topic]
+        if !topics.containsSame(policy.bareTopic(record.topic, of: record.type)) {
+            parts.append(Style.yellow("not the app's topic \(topics.joined(separator: ", "))"))
+        }
         for (name, value) in [
             ("cert", record.credential), ("content_key", record.contentKey), ("lang", record.language),
             ("tz", record.zone), ("activity", record.activityID),
@@ -113,7 +119,7 @@ enum UserText {
         if lease != device.gatewayEpoch {
             parts.append(
                 Style.yellow(
-                    "void: \(device.gateway) holds \(lease.map { "epoch \($0)" } ?? "no lease" as String), "
+                    "void: gw:{\(device.gateway)} holds \(lease.map { "epoch \($0)" } ?? "no lease" as String), "
                         + "this is of epoch \(device.gatewayEpoch)"))
         } else {
             parts.append(liveness(device))

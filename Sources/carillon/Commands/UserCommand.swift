@@ -37,7 +37,7 @@ struct UserCommand: Command {
 
     func run() async -> ExitCode {
         guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
-        guard AppChoice.find(app, in: configuration, for: "user") != nil else { return .usage }
+        guard let found = AppChoice.find(app, in: configuration, for: "user") else { return .usage }
         guard let store = await RedisOpening.open(configuration, for: "user") else { return .failed }
         let code: ExitCode
         do throws(RedisFault) {
@@ -45,7 +45,7 @@ struct UserCommand: Command {
             let facts = try await store.user(app: app, uid: uid)
             Terminal.out(
                 asJSON: isJSON, json: UserText.json(facts, app: app, uid: uid),
-                text: UserText.people(facts, app: app, uid: uid))
+                text: UserText.people(facts, of: found.policy, uid: uid))
             code = .done
         } catch {
             Terminal.err("carillon user: Redis: \(error)\n")
