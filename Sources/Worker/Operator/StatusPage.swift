@@ -130,6 +130,7 @@ extension Backpressure.Cause {
         case .limiter: "pushes wait for APNs' streams or its limiter; reading stops"
         case .redis: "commands wait for Redis; reading stops"
         case .window: "a partition has too much that is not settled; it is paused"
+        case .lane: "members of large groups have their lane's share, while other messages come"
         case .breaker: "APNs reports that it is unavailable"
         case .connection: "no connection to APNs"
         case .credential: "APNs refuses the credential"

@@ -67,6 +67,7 @@ extension Pipeline {
             case .limiter: isHeld && sender.pushesAhead >= limits.pushesAheadMax
             case .redis: isHeld && shard.store.client.pipelineDepth >= limits.redisDepthMax
             case .window: intakes.contains { !$0.fullPartitions.isEmpty } && !apns.isAll
+            case .lane: fanOut.isBoundByLane && !apns.isAll
             case .breaker, .connection, .credential: apns.causes.contains(cause)
             }
         }

@@ -47,6 +47,16 @@ struct FanOutTests {
         }
     }
 
+    @Test func chunksThatWaitForTheirLanesShareAreALimit() throws {
+        try Self.with { world, fanOut in
+            let member = MemberPage.Member(uid: "m1", level: .unset)
+            try Self.begin(try world.message(to: nil, members: [member]), fanOut, world)
+            #expect(!fanOut.isBoundByLane, "no other message comes")
+            try Self.begin(try world.message(to: ["u"]), fanOut, world)
+            #expect(fanOut.isBoundByLane)
+        }
+    }
+
     @Test func aGroupWhoseMembersCanNeverBeReadHasOneRecordForNobody() throws {
         try Self.with { world, fanOut in
             try Self.begin(try world.message(to: nil), fanOut, world)

@@ -16,6 +16,8 @@ struct Backpressure {
         case redis
         /// A partition's unsettled records or bytes are at their bound; it is paused.
         case window
+        /// Members of large groups start only as fast as their lane's share allows, because other messages come.
+        case lane
         /// Pushes wait while APNs reports that it is unavailable.
         case breaker
         /// Pushes wait for a connection to APNs.

@@ -59,6 +59,9 @@ final class FanOut {
         return bulkBound.room(undecided: undecidedOfChunks, shard.limits, nowNanos: shard.nowNanos)
     }
 
+    /// Whether members of large groups wait for their lane's share.
+    var isBoundByLane: Bool { !chunks.isEmpty && bulkRoom != .max }
+
     /// Groups being divided; the others wait.
     private var plans = 0
     private static let plansMax = 4
