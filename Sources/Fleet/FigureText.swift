@@ -18,6 +18,13 @@ public enum FigureText {
         }
     }
 
+    /// `1 record`, `2 records`, `12.4k pushes`.
+    public static func counted(_ value: Double, _ noun: String) -> String {
+        let figure = number(value)
+        if figure == "1" { return "1 \(noun)" }
+        return "\(figure) \(noun)\(noun.hasSuffix("sh") ? "es" : "s")"
+    }
+
     private static func digits(_ value: Double, _ count: Int) -> String {
         let unit = count == 1 ? 10.0 : 100
         let whole = Int((value * unit).rounded())

@@ -127,6 +127,33 @@ import Testing
             ])
     }
 
+    /// The rule holds over three minutes; the last half minute shows whether it still does.
+    @Test func aNoteIsLiveWhileItsRuleHoldsInTheLastHalfMinute() throws {
+        func isLive(_ text: String, recent: String, now: String) throws -> Bool? {
+            let look = HealthLook(
+                Self.look(180, now), after: Self.look(0, ""), recent: Self.look(150, recent), wallSeconds: 1_000_000)
+            return look.isLive(try #require(look.notes.first, "\(text)"))
+        }
+        let bad = Self.attempts(0, 100)
+        #expect(try isLive("few pushes still fail", recent: bad, now: Self.attempts(0, 103)) == true)
+        #expect(try isLive("the next is accepted", recent: bad, now: Self.attempts(3, 100)) == false)
+        #expect(try isLive("no push shows it", recent: bad, now: bad) == nil)
+        let gap = "carillon_kafka_gap_records_total "
+        #expect(try isLive("nothing more is lost", recent: gap + "5", now: gap + "5") == false)
+        #expect(try isLive("more is lost", recent: gap + "5", now: gap + "6") == true)
+        let lag = "carillon_kafka_lag_seconds{topic=\"im.events\"} 61"
+        #expect(try isLive("a present value", recent: lag, now: lag) == true)
+    }
+
+    @Test func oneThingIsCountedAsOne() {
+        let gap = "carillon_kafka_gap_records_total "
+        #expect(
+            Self.notes(gap + "1").map(\.text) == ["Kafka deleted 1 record before it was read in the last 3 min"])
+        #expect(
+            Self.notes(gap + "2").map(\.text) == ["Kafka deleted 2 records before they were read in the last 3 min"])
+        #expect(FigureText.counted(1, "push") == "1 push" && FigureText.counted(12_400, "push") == "12.4k pushes")
+    }
+
     /// docs/operations.md has each condition in its words.
     @Test func theDocumentationHasEveryCondition() throws {
         let top = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/operations.md")

@@ -6,6 +6,15 @@ public struct HealthLook {
     private let recent: Window?
     private let page: MetricsPage
     private let wallSeconds: Double
+    /// The least numbers of the rules count. Without them the last half minute shows whether a rule still holds.
+    private let hasMinima: Bool
+    private let live: Live?
+
+    /// The rules over the last half minute alone. A class, since a look holds another one.
+    private final class Live {
+        let look: HealthLook
+        init(_ look: HealthLook) { self.look = look }
+    }
 
     /// The growth of the counters since an earlier look.
     private struct Window {
@@ -38,13 +47,44 @@ public struct HealthLook {
     ///   - before: the earlier look; nil where there is none, and only present values count.
     ///   - recent: a look of half a minute ago.
     public init(_ now: WorkerLook, after before: WorkerLook?, recent: WorkerLook? = nil, wallSeconds: Double) {
+        self.init(now, after: before, recent: recent, wallSeconds: wallSeconds, hasMinima: true)
+    }
+
+    private init(
+        _ now: WorkerLook, after before: WorkerLook?, recent: WorkerLook?, wallSeconds: Double, hasMinima: Bool
+    ) {
         window = Window(now, after: before)
         self.recent = recent.map { Window(now, after: $0) }
         page = now.metrics ?? MetricsPage([])
         self.wallSeconds = wallSeconds
+        self.hasMinima = hasMinima
+        live = recent.map {
+            Live(HealthLook(now, after: $0, recent: nil, wallSeconds: wallSeconds, hasMinima: false))
+        }
     }
 
     public var notes: [HealthNote] { apps + events + kafka + redis + system }
+
+    /// Whether a note's rule still holds in the last half minute; nil if nothing there shows it.
+    public func isLive(_ note: HealthNote) -> Bool? {
+        guard let look = live?.look else { return nil }
+        if look.notes.contains(where: { $0.isSameCondition(as: note) }) { return true }
+        return look.shows(note) ? false : nil
+    }
+
+    /// Whether the figures of a note's rule exist in the window: without a push nothing shows that APNs accepts them again.
+    private func shows(_ note: HealthNote) -> Bool {
+        switch note.rule {
+        case .notAccepted, .nothingAccepted, .unanswered:
+            guard case .app(let app, let environment) = note.subject else { return false }
+            return growth(FleetMetrics.attempts, by: ["app", "env"]).contains { $0.labels == [app, environment] }
+        case .commits: return !growth(FleetMetrics.commits, by: ["result"]).isEmpty
+        case .slowRedis: return window.rates.spread(FleetMetrics.redisSeconds) != nil
+        default: return true
+        }
+    }
+
+    private func least(_ count: Double) -> Double { hasMinima ? count : 1 }
 
     private func growth(_ name: String, by labels: [String]) -> [(labels: [String], count: Double)] {
         window.growth(name, by: labels)
@@ -75,7 +115,7 @@ public struct HealthLook {
             notes.append(
                 HealthNote(
                     .app(labels[0], environment: labels[1]), .noRetries,
-                    "\(FigureText.number(count)) pushes wait because too many need another try"))
+                    "\(FigureText.counted(count, "push")) waited because too many need another try"))
         }
         return notes + certificates
     }
@@ -102,8 +142,7 @@ public struct HealthLook {
     ) -> [HealthNote] {
         var notes: [HealthNote] = []
         let failed = sum.all - sum.accepted
-        let all = FigureText.number(sum.all)
-        if sum.all >= HealthRule.answersMin, failed / sum.all > HealthRule.notAcceptedMax {
+        if sum.all >= least(HealthRule.answersMin), failed / sum.all > HealthRule.notAcceptedMax {
             let reason = mostFrequentRefusal(of: app, in: window)
             let most = reason.map { ", most by \($0)" } ?? ""
             let waitsForAPNs = sum.accepted == 0 || reason.map(Self.waitsForAPNs.contains) ?? false
@@ -111,12 +150,14 @@ public struct HealthLook {
             notes.append(
                 HealthNote(
                     subject, waitsForAPNs ? .nothingAccepted : .notAccepted,
-                    "APNs accepted \(share) of \(all) pushes \(window.inTime)\(most)"))
+                    "APNs accepted \(share) of \(FigureText.counted(sum.all, "push")) \(window.inTime)\(most)"))
         }
-        if sum.all >= HealthRule.unansweredMin, sum.unknown / sum.all > HealthRule.unansweredMax {
+        if sum.all >= least(HealthRule.unansweredMin), sum.unknown / sum.all > HealthRule.unansweredMax {
             let unknown = FigureText.number(sum.unknown)
             notes.append(
-                HealthNote(subject, .unanswered, "\(unknown) of \(all) pushes had no answer \(window.inTime)"))
+                HealthNote(
+                    subject, .unanswered,
+                    "\(unknown) of \(FigureText.counted(sum.all, "push")) had no answer \(window.inTime)"))
         }
         return notes
     }
@@ -144,7 +185,7 @@ public struct HealthLook {
             let days = (series.value - wallSeconds) / 86_400
             guard days < HealthRule.daysMin, let app = series["app"] else { return nil }
             let name = series["credential"] ?? ""
-            let words = days < 0 ? "has ended" : "ends in \(FigureText.number(days.rounded(.down))) days"
+            let words = days < 0 ? "has ended" : "ends in \(FigureText.counted(days.rounded(.down), "day"))"
             return HealthNote(
                 .app(app, environment: ""), .certificate, "the certificate \(name) \(words)",
                 alert: days < 2 ? "CarillonCredentialExpiring" : nil)
@@ -158,17 +199,17 @@ public struct HealthLook {
         let letters = growth(FleetMetrics.deadLetters, by: ["reason"])
         let dead = letters.reduce(0) { $0 + $1.count }
         let read = max(growth(FleetMetrics.consumed), dead)
-        if dead >= HealthRule.deadLettersMin, dead / read >= HealthRule.deadLettersMax {
+        if dead >= least(HealthRule.deadLettersMin), dead / read >= HealthRule.deadLettersMax {
             let most = letters.max { $0.count < $1.count }?.labels[0] ?? ""
-            let share = "\(FigureText.number(dead)) of \(FigureText.number(read)) records"
+            let share = "\(FigureText.number(dead)) of \(FigureText.counted(read, "record"))"
             notes.append(
                 HealthNote(.events, .deadLetters, "\(share) became dead letters \(inTime), most by \(most)"))
         }
         let ended = growth(FleetMetrics.decisions, by: ["verdict"])
         let all = ended.reduce(0) { $0 + $1.count }
         let expired = ended.first { $0.labels[0] == "expired" }?.count ?? 0
-        if expired >= HealthRule.expiredMin, expired / all >= HealthRule.expiredMax {
-            let share = "\(FigureText.number(expired)) of \(FigureText.number(all)) outcomes"
+        if expired >= least(HealthRule.expiredMin), expired / all >= HealthRule.expiredMax {
+            let share = "\(FigureText.number(expired)) of \(FigureText.counted(all, "outcome"))"
             notes.append(
                 HealthNote(.events, .expired, "\(share) were expired \(inTime): they came or were sent too late"))
         }
@@ -194,13 +235,15 @@ public struct HealthLook {
         let failed = commits.first { $0.labels[0] == "failed" }?.count ?? 0
         if failed > commits.first(where: { $0.labels[0] == "ok" })?.count ?? 0 {
             notes.append(
-                HealthNote(.kafka, .commits, "\(FigureText.number(failed)) commits of offsets failed \(inTime)"))
+                HealthNote(.kafka, .commits, "\(FigureText.counted(failed, "commit")) of offsets failed \(inTime)"))
         }
         let lost = growth(FleetMetrics.gap)
         if lost > 0 {
             notes.append(
                 HealthNote(
-                    .kafka, .gap, "Kafka deleted \(FigureText.number(lost)) records before they were read \(inTime)"))
+                    .kafka, .gap,
+                    "Kafka deleted \(FigureText.counted(lost, "record")) before \(lost == 1 ? "it was" : "they were") read \(inTime)"
+                ))
         }
         return notes
     }
@@ -221,7 +264,10 @@ public struct HealthLook {
         var notes: [HealthNote] = []
         let lost = growth(FleetMetrics.lostLogLines)
         if lost > 0 {
-            notes.append(HealthNote(.system, .logLost, "\(FigureText.number(lost)) log lines were lost \(inTime)"))
+            notes.append(
+                HealthNote(
+                    .system, .logLost,
+                    "\(FigureText.counted(lost, "log line")) \(lost == 1 ? "was" : "were") lost \(inTime)"))
         }
         let series = highest(FleetMetrics.series)
         if series > HealthRule.seriesMax {

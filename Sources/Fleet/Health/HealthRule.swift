@@ -90,6 +90,13 @@ public struct HealthNote: Equatable, Sendable {
     public var text: String
     /// The alert with the runbook for it.
     public var alert: String
+    /// Unix ms: the condition has ended, and the rule holds only by the minutes before; nil while it lasts.
+    public var endedMs: Int64?
+
+    /// Whether both are of one condition, whatever their figures.
+    public func isSameCondition(as other: HealthNote) -> Bool {
+        subject == other.subject && rule.figures == other.rule.figures
+    }
 
     init(_ subject: Subject, _ rule: HealthRule, _ text: String, alert: String? = nil) {
         self.subject = subject

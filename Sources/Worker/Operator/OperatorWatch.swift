@@ -21,7 +21,8 @@ final class OperatorWatch {
 
     private static let idleNanos: UInt64 = 10_000_000_000
     private static let freshNanos: UInt64 = 1_500_000_000
-    private static let outcomesMax = 18
+    /// The oldest is three minutes older than the newest. Health and the page have this one window.
+    private static let outcomesMax = 19
     private static let recentMax = 3
     private static let address = "this worker"
     private static let families = Set(FleetMetrics.all).union(HealthLook.metrics)
@@ -53,8 +54,8 @@ final class OperatorWatch {
         facts.atMs = wallMs
         let now = last?.look
         facts.uptimeSeconds = now?.metrics?.sum(FleetMetrics.started).map { Double(wallMs) / 1000 - $0 }
-        if let now, let first = outcomes.first, first.atNanos < now.atNanos {
-            let view = FleetView([now], after: [first], wallSeconds: Double(wallMs) / 1000)
+        if let last = outcomes.last, let first = outcomes.first, first.atNanos < last.atNanos {
+            let view = FleetView([last], after: [first], wallSeconds: Double(wallMs) / 1000)
             facts.recent = view.outcomes
             facts.verdicts = view.verdictRates
             facts.recentSeconds = view.intervalSeconds
@@ -78,11 +79,20 @@ final class OperatorWatch {
             let names = HealthLook.metrics.union([FleetMetrics.redisSeconds + "_bucket"])
             let kept = MetricsPage(registry.exposition(of: HealthLook.metrics), names: names)
             let look = WorkerLook(address: Self.address, atNanos: nowNanos, answer: .facts(kept, StatusFacts()))
-            notes =
-                HealthLook(
-                    look, after: outcomes.first, recent: outcomes.suffix(Self.recentMax).first,
-                    wallSeconds: Double(wallMs) / 1000
-                ).notes
+            let recent = outcomes.suffix(Self.recentMax).first
+            let health = HealthLook(look, after: outcomes.first, recent: recent, wallSeconds: Double(wallMs) / 1000)
+            let calmMs = recent.map { Int64(clamping: (nowNanos &- $0.atNanos) / 1_000_000) } ?? 0
+            notes = health.notes.map { note in
+                var note = note
+                let before = notes.first { $0.isSameCondition(as: note) }
+                switch health.isLive(note) {
+                case true: note.endedMs = nil
+                // The half minute without it is over now.
+                case false: note.endedMs = before?.endedMs ?? wallMs &- calmMs
+                case nil: note.endedMs = before?.endedMs
+                }
+                return note
+            }
             outcomes.append(look)
             if outcomes.count > Self.outcomesMax { outcomes.removeFirst() }
         }

@@ -12,16 +12,15 @@ extension StatusPage {
     private static let cardsMax = 12
 
     var health: Markup {
-        let cards = [ProcessPart.State.down, .degraded].flatMap { state in
-            snapshot.parts.flatMap { part in
-                part.problems.filter { $0.state == state }.map { Self.card(part, $0) }
-            }
+        let problems = snapshot.parts.flatMap { part in part.problems.map { (part: part, problem: $0) } }
+        let cards = (0...2).flatMap { rank in
+            problems.filter { $0.problem.rank == rank }.map { Self.card($0.part, $0.problem, nowMs: snapshot.atMs) }
         }
         let more: Markup =
             cards.count > Self.cardsMax ? "<p class=\"quiet\">and \(cards.count - Self.cardsMax) more</p>" : ""
-        let problems: Markup =
+        let all: Markup =
             cards.isEmpty ? "" : "<div class=\"cards\">\(cards.prefix(Self.cardsMax).joined())</div>\(more)"
-        return PageFrame.section("health", "Health", note: headline, isWide: true, "\(problems)\(wellParts)")
+        return PageFrame.section("health", "Health", note: headline, isWide: true, "\(all)\(wellParts)")
     }
 
     private var headline: Markup {
@@ -34,7 +33,10 @@ extension StatusPage {
         }
     }
 
-    private static func card(_ part: ProcessPart, _ problem: ProcessPart.Problem) -> Markup {
+    private static func card(_ part: ProcessPart, _ problem: ProcessPart.Problem, nowMs: Int64) -> Markup {
+        let live: Markup = problem.endedMs == nil ? "now, " : ""
+        let time =
+            problem.time(nowMs: nowMs).map { time -> Markup in " <span class=\"quiet\">\(live)\(time)</span>" } ?? ""
         let page = problem.state.page
         let link: Markup =
             problem.alert.map { alert in
@@ -45,7 +47,7 @@ extension StatusPage {
             } ?? ""
         return """
             <div class="card \(page.style)"><h3><span aria-hidden="true">\(page.sign)</span> \(words(part)): \
-            \(problem.state.rawValue)</h3><p>\(problem.text)</p>\(link)</div>
+            \(problem.state.rawValue)</h3><p>\(problem.text)\(time)</p>\(link)</div>
 
             """
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import Fleet
 
 /// A part of the process with its own state for the operator: Kafka, Redis, an app in one environment.
@@ -57,6 +58,21 @@ public struct ProcessPart: Sendable, Equatable {
         public var alert: String?
         /// The condition that holds, of those over the last minutes.
         var rule: HealthRule?
+        /// Unix ms: since when the problem is known; nil in a snapshot that nobody has dated.
+        var sinceMs: Int64?
+        /// Unix ms: it has ended, and is shown for the minutes after it; nil while it lasts.
+        var endedMs: Int64?
+
+        /// Live ones first, the worst first. The lowest is the most urgent.
+        var rank: Int { endedMs == nil ? (state == .down ? 0 : 1) : 2 }
+
+        /// `since 14:02:11` (UTC), or `ended 40 s ago`.
+        func time(nowMs: Int64) -> String? {
+            if let endedMs { return "ended \(AgeText.short(nowMs &- endedMs)) ago" }
+            guard let sinceMs else { return nil }
+            let since = InstantText.dateAndTime(seconds: sinceMs / 1000)
+            return "since \(sinceMs / 86_400_000 == nowMs / 86_400_000 ? String(since.suffix(8)) : since)"
+        }
     }
 
     public var name: Name
@@ -64,6 +80,8 @@ public struct ProcessPart: Sendable, Equatable {
     public private(set) var problems: [Problem] = []
     /// It was never needed, so nothing is known of it.
     public var isUntried = false
+    /// The app's own environment.
+    var isDefault = true
 
     init(_ name: Name) { self.name = name }
 
@@ -80,10 +98,26 @@ public struct ProcessPart: Sendable, Equatable {
         return alerts
     }
 
-    mutating func add(_ state: State, _ reason: String, alert: String? = nil, rule: HealthRule? = nil) {
-        guard !problems.contains(where: { $0.text == reason }) else { return }
-        problems.append(Problem(state: state, text: reason, alert: alert, rule: rule))
+    mutating func add(_ state: State, _ reason: String, alert: String? = nil) {
+        add(Problem(state: state, text: reason, alert: alert))
     }
+
+    /// A text once. Behind those that are as urgent or more.
+    mutating func add(_ problem: Problem) {
+        guard !problems.contains(where: { $0.text == problem.text }) else { return }
+        problems.insert(problem, at: problems.firstIndex { $0.rank > problem.rank } ?? problems.count)
+    }
+
+    /// Notes since when each problem is known.
+    mutating func date(by times: inout ProblemTimes) {
+        for index in problems.indices { problems[index].sinceMs = times.since(problems[index], of: name) }
+    }
+
+    /// The most urgent problem's rank; without one behind all.
+    var rank: Int { problems.first?.rank ?? 3 }
+
+    /// The app's id; nil of other parts.
+    var appID: UTF8Key? { if case .app(let id, _) = name { UTF8Key(id) } else { nil } }
 
     public var title: String {
         switch name {
@@ -99,10 +133,12 @@ public struct ProcessPart: Sendable, Equatable {
     }
 
     /// Its line in `/readyz`.
-    public var line: String {
+    ///
+    /// - Parameter nowMs: the snapshot's time.
+    func line(nowMs: Int64) -> String {
         let untried = isUntried && problems.isEmpty ? " (untried)" : ""
-        return "\(title): \(state.rawValue)\(untried)"
-            + (problems.isEmpty ? "" : ": " + reasons.joined(separator: "; "))
+        let words = problems.map { problem in problem.text + (problem.time(nowMs: nowMs).map { " (\($0))" } ?? "") }
+        return "\(title): \(state.rawValue)\(untried)" + (words.isEmpty ? "" : ": " + words.joined(separator: "; "))
     }
 
     /// Labels of `carillon_ready`.

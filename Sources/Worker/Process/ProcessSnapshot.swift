@@ -13,6 +13,8 @@ public struct ProcessSnapshot: Sendable {
     /// Kafka, Redis, and each app and environment; empty before the first shard has started. The one source of health
     /// for `/readyz`, the page, `/statusz` and `carillon top`.
     public private(set) var parts: [ProcessPart]
+    /// Unix ms, as of the last `date(by:nowMs:)`.
+    private(set) var atMs: Int64 = 0
 
     /// - Parameters:
     ///   - isReloadRefused: the configuration's file, as of the last reload, cannot be used.
@@ -26,6 +28,23 @@ public struct ProcessSnapshot: Sendable {
         self.isDraining = isDraining
         parts = Self.parts(of: shards) + (shards.isEmpty ? [] : Self.configuration(isReloadRefused, lacksZones))
         if !parts.isEmpty { for note in notes { add(note) } }
+        hideUnused()
+    }
+
+    /// Removes environments that no push has needed. The app's own one stays if no other is in use.
+    private mutating func hideUnused() {
+        let used = Set(parts.filter { !$0.isUntried || !$0.problems.isEmpty }.compactMap(\.appID))
+        parts.removeAll { part in
+            guard part.isUntried, part.problems.isEmpty, let id = part.appID else { return false }
+            return !part.isDefault || used.contains(id)
+        }
+    }
+
+    /// Notes since when each problem is known.
+    mutating func date(by times: inout ProblemTimes, nowMs: Int64) {
+        atMs = nowMs
+        times.begin(nowMs: nowMs)
+        for index in parts.indices { parts[index].date(by: &times) }
     }
 
     /// With the turn of the slowest shard's loop, of which a snapshot of a stuck shard says nothing.
@@ -45,11 +64,13 @@ public struct ProcessSnapshot: Sendable {
             if case .app(let id, "") = name, case .app(let other, _) = part.name { return id == other }
             return part.name == name
         }
+        let problem = ProcessPart.Problem(
+            state: .degraded, text: note.text, alert: note.alert, rule: note.rule, endedMs: note.endedMs)
         if let index {
-            parts[index].add(.degraded, note.text, alert: note.alert, rule: note.rule)
+            parts[index].add(problem)
         } else {
             var part = ProcessPart(name)
-            part.add(.degraded, note.text, alert: note.alert, rule: note.rule)
+            part.add(problem)
             parts.append(part)
         }
     }
@@ -80,14 +101,12 @@ public struct ProcessSnapshot: Sendable {
 
     /// The most important problem; nil without one.
     public var headline: String? {
-        for state in [ProcessPart.State.down, .degraded] {
-            for part in parts {
-                if let problem = part.problems.first(where: { $0.state == state }) {
-                    return "\(part.title): \(problem.text)"
-                }
-            }
-        }
-        return nil
+        sortedParts.first.flatMap { part in part.problems.first.map { "\(part.title): \($0.text)" } }
+    }
+
+    /// Live problems first, the worst first.
+    var sortedParts: [ProcessPart] {
+        parts.enumerated().sorted { ($0.element.rank, $0.offset) < ($1.element.rank, $1.offset) }.map(\.element)
     }
 
     /// The process works: it is neither starting nor draining, and no part is `down`.
@@ -97,15 +116,15 @@ public struct ProcessSnapshot: Sendable {
     public var missing: [String] {
         if isDraining { return ["draining"] }
         if parts.isEmpty { return ["starting"] }
-        return parts.filter { $0.state == .down }.map(\.line)
+        return parts.filter { $0.state == .down }.map { $0.line(nowMs: atMs) }
     }
 
     /// Problems that need attention although the process works.
-    public var notes: [String] { parts.filter { $0.state == .degraded }.map(\.line) }
+    public var notes: [String] { sortedParts.filter { $0.state == .degraded }.map { $0.line(nowMs: atMs) } }
 
-    /// `/readyz`, contract section 9: one line per part.
+    /// `/readyz`, contract section 9: one line per part, the worst first.
     public var lines: [String] {
-        (isDraining ? ["draining"] : parts.isEmpty ? ["starting"] : []) + parts.map(\.line)
+        (isDraining ? ["draining"] : parts.isEmpty ? ["starting"] : []) + sortedParts.map { $0.line(nowMs: atMs) }
     }
 
     /// `/statusz`.

@@ -19,6 +19,7 @@ package final class ProcessView {
     /// As of the start; shards read zones when they need them.
     private let lacksZones = !SystemZones().isPresent
     private var isDraining = false
+    private var times = ProblemTimes()
     /// The gauges of `carillon_ready` by part; nil is the process as a whole.
     private var readiness: [ProcessPart.Name?: Gauge] = [:]
 
@@ -91,6 +92,7 @@ package final class ProcessView {
         snapshot = ProcessSnapshot(
             shards: shards, isDraining: isDraining, isReloadRefused: isReloadRefused, lacksZones: lacksZones,
             notes: watch.notes)
+        snapshot.date(by: &times, nowMs: loop.wallMs)
         setReady(nil, [("part", "process")], snapshot.isReady ? 1 : 0)
         for part in snapshot.parts { setReady(part.name, part.labels, part.state.number) }
         // Parts that go again.

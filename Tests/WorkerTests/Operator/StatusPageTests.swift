@@ -214,6 +214,35 @@ import Testing
         #expect(facts.recentSeconds.map { $0 >= 30 } ?? false)
     }
 
+    /// Health and the page look back over one window.
+    @Test func aNoteSaysWhenItsConditionEnded() throws {
+        let registry = MetricsRegistry()
+        let gap = registry.counter("carillon_kafka_gap_records_total", help: "")
+        registry.gauge("process_start_time_seconds", help: "").set(1)
+        let watch = OperatorWatch(registry)
+        func look(_ seconds: UInt64) -> HealthNote? {
+            watch.tick(ProcessSnapshot(), nowNanos: seconds * 1_000_000_000, wallMs: Int64(seconds) * 1000)
+            return watch.notes.first
+        }
+        _ = look(10)
+        gap.add(3)
+        #expect(look(20).map { $0.endedMs == nil } == true)
+        #expect(look(30)?.text.hasSuffix("in the last 20 s") == true)
+        for seconds in stride(from: UInt64(40), through: 60, by: 10) { _ = look(seconds) }
+        let ended = try #require(look(70)?.endedMs)
+        #expect((20_000...40_000).contains(ended))
+        for seconds in stride(from: UInt64(80), through: 190, by: 10) {
+            #expect(look(seconds)?.endedMs == ended, "at \(seconds)")
+        }
+        #expect(look(190)?.text.hasSuffix("in the last 3 min") == true)
+        let facts = watch.facts(ProcessSnapshot(), nowNanos: 199_000_000_000, wallMs: 199_000)
+        #expect(facts.recentSeconds == 180)
+        // The note leaves the window.
+        #expect(look(210) == nil)
+        gap.add(1)
+        #expect(look(220).map { $0.endedMs == nil } == true)
+    }
+
     @Test func manyWhoLookAtOnceCostOneLook() {
         let (watch, _, counters) = PageWorld.watch("im")
         let snapshot = ProcessSnapshot()

@@ -126,7 +126,7 @@ import Testing
             let shard = ReadinessTests.shard([ReadinessTests.client("im")]) {
                 $0.clock = ShardStatus.ClockNote(reference: "Redis", skewMs: skewMs, isStopped: isStopped)
             }
-            return ProcessSnapshot(shards: [shard]).lines.last
+            return ProcessSnapshot(shards: [shard]).lines.first
         }
         #expect(line(-90_000, isStopped: false) == "clock: degraded: this machine's clock is 90 s behind Redis")
         #expect(

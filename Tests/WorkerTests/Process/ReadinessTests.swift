@@ -44,13 +44,21 @@ import Testing
         #expect(ProcessSnapshot().lines == ["starting"] && !ProcessSnapshot().isReady)
     }
 
-    @Test func anEnvironmentThatWasNeverNeededIsUntried() {
+    @Test func anUnusedEnvironmentIsHiddenAndTheAppsOwnOneIsUntried() {
         let sandbox = Self.client("im", sandbox: true) {
             $0.isUsable = false
             $0.connections = 0
         }
         let snapshot = ProcessSnapshot(shards: [Self.shard([Self.client("im"), sandbox])])
-        #expect(snapshot.lines.last == "app im sandbox: ok (untried)" && snapshot.health == .ok)
+        #expect(snapshot.lines == ["kafka: ok", "redis: ok", "app im production: ok"] && snapshot.health == .ok)
+        let unused = Self.client("im") {
+            $0.isUsable = false
+            $0.connections = 0
+        }
+        let new = ProcessSnapshot(shards: [Self.shard([unused, sandbox])])
+        #expect(new.lines == ["kafka: ok", "redis: ok", "app im production: ok (untried)"])
+        let other = ProcessSnapshot(shards: [Self.shard([unused, Self.client("im", sandbox: true)])])
+        #expect(other.lines == ["kafka: ok", "redis: ok", "app im sandbox: ok"])
         var failed = sandbox
         failed.unusableBecause = "refused"
         #expect(ProcessSnapshot(shards: [Self.shard([failed])]).lines.last == "app im sandbox: ok")
@@ -65,13 +73,13 @@ import Testing
         let stuck = ProcessSnapshot(shards: [Self.shard([client])])
         #expect(stuck.isReady)
         #expect(
-            stuck.lines.last
+            stuck.lines.first
                 == "app im production: degraded: connections to APNs carry no push: APNs allows no streams")
     }
 
     @Test func missingTimeZonesAreANote() {
         let snapshot = ProcessSnapshot(shards: [Self.shard([Self.client("im")])], lacksZones: true)
-        #expect(snapshot.isReady && snapshot.lines.last == "configuration: degraded: \(SystemZones.absence)")
+        #expect(snapshot.isReady && snapshot.lines.first == "configuration: degraded: \(SystemZones.absence)")
         #expect(!SystemZones(directory: "/nowhere").isPresent && SystemZones().isPresent)
     }
 
@@ -198,7 +206,7 @@ import Testing
         let shards = [Self.shard([Self.client("im")])]
         let refused = ProcessSnapshot(shards: shards, isReloadRefused: true)
         #expect(refused.isReady && refused.notes.count == 1)
-        #expect(refused.lines.last?.hasPrefix("configuration: degraded: the file cannot be used") == true)
+        #expect(refused.lines.first?.hasPrefix("configuration: degraded: the file cannot be used") == true)
         #expect(!ProcessSnapshot(shards: shards).lines.contains { $0.hasPrefix("configuration") })
         #expect(ProcessSnapshot(isReloadRefused: true).lines == ["starting"])
     }
@@ -206,14 +214,51 @@ import Testing
     @Test func theOtherEnvironmentIsMissedOnlyWhereSomethingWaitsForIt() {
         func line(_ change: @escaping (inout ShardStatus.Client) -> Void) -> String? {
             let sandbox = Self.client("im", sandbox: true, change)
-            return ProcessSnapshot(shards: [Self.shard([Self.client("im"), sandbox])]).lines.last
+            return ProcessSnapshot(shards: [Self.shard([Self.client("im"), sandbox])]).lines.first {
+                $0.contains("sandbox")
+            }
         }
-        #expect(line(Self.unconnected) == "app im sandbox: ok (untried)")
+        #expect(line(Self.unconnected) == nil)
         let waiting = line {
             $0.isUsable = false
             $0.queued = 3
         }
         #expect(waiting == "app im sandbox: degraded: no connection to APNs")
+    }
+
+    @Test func liveProblemsComeFirstAndEachHasItsTime() {
+        // 14:02:11 of a day.
+        let beganMs: Int64 = 20_000 * 86_400_000 + 50_531_000
+        var times = ProblemTimes()
+        func lines(_ nowMs: Int64, _ change: (inout ShardStatus) -> Void = { _ in }) -> [String] {
+            var notes = HealthWorld.notes(rejected: 900)
+            for index in notes.indices { notes[index].endedMs = nowMs - 40_000 }
+            let shard = Self.shard([Self.client("im"), Self.client("late", Self.unavailable)], change)
+            var snapshot = ProcessSnapshot(shards: [shard], notes: notes)
+            snapshot.date(by: &times, nowMs: nowMs)
+            return snapshot.lines
+        }
+        let live = "app late production: degraded: APNs reports that it is unavailable (since 14:02:11)"
+        let ended =
+            "app im production: degraded: APNs accepted only 10 % of 1000 pushes in the last 3 min, most by Unregistered (ended 40 s ago)"
+        #expect(lines(beganMs) == [live, ended, "kafka: ok", "redis: ok"])
+        let later = lines(beganMs + 60_000) { $0.isRedisReady = false }
+        #expect(later.first == "redis: down: no connection to Redis (since 14:03:11)")
+        #expect(later.dropFirst().first == live, "it is known since then")
+        // Another day needs its date.
+        #expect(lines(beganMs + 86_400_000)[0].hasSuffix("(since 2024-10-04T14:02:11)"))
+    }
+
+    @Test func aProblemThatReturnsBeginsAnew() {
+        var times = ProblemTimes()
+        func line(_ nowMs: Int64, isDown: Bool) -> String? {
+            var snapshot = ProcessSnapshot(shards: [Self.shard([Self.client("im")]) { $0.isRedisReady = !isDown }])
+            snapshot.date(by: &times, nowMs: nowMs)
+            return snapshot.lines.first
+        }
+        #expect(line(1_000, isDown: true)?.hasSuffix("(since 00:00:01)") == true)
+        #expect(line(2_000, isDown: false) == "kafka: ok")
+        #expect(line(3_000, isDown: true)?.hasSuffix("(since 00:00:03)") == true)
     }
 
     @Test func aBrakeOrAShareIsReportedOnceInTheAppsOwnEnvironment() {
