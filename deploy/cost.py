@@ -42,6 +42,8 @@ CALLGRIND = [
     # Each instruction's count, for the number of calls: callgrind's own includes calls outside of what is counted.
     "--dump-instr=yes",
     "--compress-pos=no",
+    # Each jump's count.
+    "--collect-jumps=yes",
     # Begins and ends counting (Tests/CostCounting).
     "--toggle-collect=$s12CostCounting*6level*",
 ]
@@ -76,6 +78,7 @@ class Profile:
         events: list[str] = []
         library = function = part = ""
         is_call = False
+        call_sites: set[tuple[str, str]] = set()
         for line in path.read_text(errors="replace").splitlines():
             key, equals, rest = line.partition("=")
             if not equals:
@@ -89,6 +92,8 @@ class Profile:
                         if values:
                             self.parts[part] += int(values[0])
                             self.instructions.setdefault(function, Counter())[address] += int(values[0])
+                    else:
+                        call_sites.add((function, line.split()[0]))
                     is_call = False
             elif key == "ob":
                 library = Path(named("ob", rest)).name
@@ -99,6 +104,14 @@ class Profile:
                 named(key[1:], rest)
             elif key == "calls":
                 is_call = True
+            elif key in ("jump", "jcnd"):
+                # "count target", of a conditional jump "taken/executed target". Its own line follows, without costs.
+                self.totals["taken branches"] += int(re.split(r"[ /]", rest)[0])
+
+        # A call leaves the straight line of the code, and so does its return. Callgrind's number of calls includes those
+        # outside of what is counted, so the executions of the calling instruction count.
+        calls = sum(self.instructions.get(caller, Counter())[address] for caller, address in call_sites)
+        self.totals["taken branches"] += 2 * calls
 
     def calls(self, pattern: re.Pattern[str]) -> int:
         """How often such functions were called: as often as their most frequent instruction was executed."""
@@ -128,7 +141,11 @@ def figures(shape: str, binary: Path) -> dict[str, float]:
         counted = json.loads(done.stdout)
         profile = Profile(out)
     count = counted["pushes"]
-    found = {"instructions": profile.totals["Ir"] / count, "I1 misses": profile.totals["I1mr"] / count}
+    found = {
+        "instructions": profile.totals["Ir"] / count,
+        "taken branches": profile.totals["taken branches"] / count,
+        "I1 misses": profile.totals["I1mr"] / count,
+    }
     found |= {name: profile.calls(pattern) / count for name, pattern in COUNTED.items()}
     found["pushes per turn"] = count / counted["turns"]
     found |= {f"in {name}": value / count for name, value in profile.parts.most_common() if value / count >= 100}
@@ -150,7 +167,7 @@ def line(shape: str, name: str, value: float, known: float | None) -> str:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="deploy/cost.py",
-        description="Counts instructions, cache misses, reference counts, allocations and copies of a push. "
+        description="Counts instructions, taken branches, cache misses, reference counts, allocations and copies of a push. "
         f"Fails if a figure is above {FIGURES.relative_to(ROOT)} by more than {LIMIT - 1:.0%} "
         f"({', '.join(f'{name}: {limit - 1:.0%}' for name, limit in LIMITS.items())}).",
     )

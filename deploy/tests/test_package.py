@@ -75,6 +75,19 @@ def test_the_bill_of_materials_is_cyclonedx_and_names_what_is_linked() -> None:
     assert set(bill["dependencies"][0]["dependsOn"]) == {one["bom-ref"] for one in bill["components"]}
 
 
+def test_the_bill_of_materials_names_the_libraries_that_are_linked_in(tmp_path: Path) -> None:
+    built = Path(os.environ.get("CARILLON", TOP / ".build/debug/carillon"))
+    if not built.exists():
+        pytest.skip("no .build/debug/carillon; CARILLON names another")
+    binary = tmp_path / "carillon"
+    binary.symlink_to(built)
+    (tmp_path / "carillon.packages").write_text("librdkafka-dev\nlibnghttp2-dev\n")
+    components = json.loads(run("deploy/make-sbom", str(binary), version()))["components"]
+    versions = {one["name"]: one["version"] for one in components}
+    for package in ("librdkafka-dev", "libnghttp2-dev"):
+        assert versions[package] == run("dpkg-query", "-W", "-f=${Version}", package)
+
+
 def test_a_bill_of_another_form_is_refused() -> None:
     assert (
         JsonStrictValidator(SchemaVersion.V1_5).validate_str('{"bomFormat": "CycloneDX", "specVersion": "1.5", "x": 1}')

@@ -123,7 +123,8 @@ struct PairBench {
                 written = end
                 if written == settings.records { for run in runs { try run.side.finish(run.writer, written) } }
             }
-            try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
+            // Each answer of `/metrics` is the worker's CPU time too.
+            try await Task.sleep(for: .milliseconds(250), tolerance: .zero)
             for index in runs.indices { try await runs[index].look() }
             try progress.note(runs.reduce(0) { $0 + $1.settled + $1.decided })
         }
