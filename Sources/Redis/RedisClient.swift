@@ -238,7 +238,6 @@ public final class RedisClient {
 
     private func masterIs(at address: NodeAddress) {
         guard state != .closed else { return }
-        if endpoint.nodeAddress == address, connectionCount > 0 || connection != nil { return }
         endpoint = endpoint.at(address)
         failures = 0
         if let connection {
@@ -249,8 +248,12 @@ public final class RedisClient {
         connect()
     }
 
+    /// The connection ends: its server may be an old master that is cut off from the others.
     private func noMaster(_ fault: RedisFault) {
-        guard state != .closed, connection == nil else { return }
+        guard state != .closed else { return }
+        connection?.end(fault)
+        guard state != .closed else { return }
+        retryTimer?.cancel()
         lastFault = fault
         change(to: .waiting(fault))
     }

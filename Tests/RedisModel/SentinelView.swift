@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a Sentinel knows: masters by name.
+/// The masters that a Sentinel knows by name, each with the epoch of its configuration.
 struct SentinelView {
-    var masters: [(name: String, host: String, port: UInt16)] = []
+    var masters: [(name: String, host: String, port: UInt16, epoch: Int64)] = []
 
     static func knows(_ command: String) -> Bool {
         [
@@ -13,10 +13,14 @@ struct SentinelView {
 
 extension Server {
     /// Makes it a Sentinel, or changes what a Sentinel names as the master.
-    public func sentinelNames(_ name: String, at host: String, port: UInt16) {
+    ///
+    /// - Parameter epoch: of the configuration; nil: a change of the address raises it by 1.
+    public func sentinelNames(_ name: String, at host: String, port: UInt16, epoch: Int64? = nil) {
         var view = sentinel ?? SentinelView()
+        let before = view.masters.first { $0.name == name }
+        let isSame = before.map { ($0.host, $0.port) == (host, port) } ?? true
         view.masters.removeAll { $0.name == name }
-        view.masters.append((name, host, port))
+        view.masters.append((name, host, port, epoch ?? (before?.epoch ?? 0) + (isSame ? 0 : 1)))
         sentinel = view
     }
 

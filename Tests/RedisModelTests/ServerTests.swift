@@ -126,5 +126,7 @@ import Testing
         #expect(talk.say("GET a") == "-ERR unknown command 'GET', with args beginning with: 'a' ")
         server.sentinelNames("main", at: "10.0.0.2", port: 6381)
         #expect(talk.say("SENTINEL get-master-addr-by-name main") == "*2 $8 10.0.0.2 $4 6381")
+        #expect(talk.say("SENTINEL master main").hasSuffix("$12 config-epoch $1 1"))
+        #expect(talk.say("SENTINEL master other").hasPrefix("-ERR No such master"))
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Crypto
+import Glibc
 import Redis
 import Support
 import Telemetry
@@ -24,7 +25,7 @@ struct SentinelTests {
         return limits
     }
 
-    @Test func theMasterIsWhereTheFirstSentinelThatAnswersSaysItIs() async throws {
+    @Test func `the master is the one that a majority of all named Sentinels gives`() async throws {
         let group = try await SentinelGroup()
         let world = try RedisWorld()
         // Nobody listens at the first, and at the second no Sentinel does.
@@ -37,12 +38,52 @@ struct SentinelTests {
         await world.end()
     }
 
+    /// As after a failover that the first one did not see.
+    @Test func `a Sentinel that is cut off with an old master is outvoted`() async throws {
+        let group = try await SentinelGroup()
+        let old = try RedisServer()
+        let folder = try TemporaryFolder()
+        let line = "sentinel monitor \(SentinelGroup.masterName) 127.0.0.1 \(old.port) 1\n"
+        let file = try folder.write(Array(line.utf8), to: "sentinel.conf")
+        let port = try Ports.free()
+        let lone = try ServerProcess(
+            "redis-server", [file, "--sentinel", "--port", String(port), "--bind", "127.0.0.1", "--dir", folder.path],
+            readyLine: "+monitor")
+        let world = try RedisWorld()
+        try await world.start(Self.sentinels([port, group.ports[0], group.ports[1]]), limits: Self.quick)
+        try await world.ready()
+        try await world.send(1, "SET", "k", "v")
+        #expect(try await world.reply(1) == "+OK")
+        #expect(try group.servers[0].command("GET k").contains("v"))
+        #expect(try !old.command("GET k").contains("v"))
+        await world.end()
+        lone.stop()
+    }
+
+    /// The client, one Sentinel and the master are cut off together: the others may have made another master.
+    @Test func `a master that no majority of the Sentinels names any more is not used`() async throws {
+        let group = try await SentinelGroup()
+        let world = try RedisWorld()
+        try await world.start(Self.sentinels(group.ports), limits: Self.quick)
+        try await world.ready()
+        for index in 1...2 { group.sentinels[index].send(SIGSTOP) }
+        let fault = try await world.waiting()
+        #expect(fault.text.contains("no majority of the 3 Sentinels names a master bells: 1 name"), "\(fault)")
+        await #expect(throws: RedisFault(.notConnected)) { try await world.send(1, "GET", "k") }
+        for index in 1...2 { group.sentinels[index].send(SIGCONT) }
+        try await world.ready()
+        try await world.send(2, "SET", "k", "v")
+        #expect(try await world.reply(2) == "+OK")
+        await world.end()
+    }
+
     @Test func aMasterUnknownToAllSentinelsIsReported() async throws {
         let group = try await SentinelGroup()
         let world = try RedisWorld()
         try await world.start(Self.sentinels(group.ports, name: "other"), limits: Self.quick)
         let fault = try await world.waiting()
-        #expect(fault.text.contains("no Sentinel knows a master other"), "\(fault)")
+        #expect(fault.text.contains("names a master other: 3 give none"), "\(fault)")
+        #expect(fault.text.contains("it knows no master named other"), "\(fault)")
         await world.end()
     }
 

@@ -2,37 +2,31 @@
 internal import EventLoop
 internal import Telemetry
 
-/// Asks Sentinels for the master: one after another until one answers, then that one once a second, and at once when
-/// the link to the master is lost or turns out to be a replica.
+/// Asks all Sentinels for the master: once a second, and at once when the link to the master is lost or turns out to be a
+/// replica. `SentinelVotes` decides.
 ///
 /// Bound to its loop's thread. The master's client owns it.
-final class SentinelWatch: RedisClientDelegate, RedisInquirer {
-    /// The master's address from the last answer; nil before the first.
+final class SentinelWatch {
+    /// The master that a majority names; nil while none does.
     private(set) var master: NodeAddress?
-    /// The reason why none answers.
-    private(set) var fault: RedisFault?
 
     private let sentinels: RedisSentinels
     private let loop: Loop
     private let limits: RedisLimits
     private let log: Log
-    private let metrics = RedisMetrics(nil)
     private let tls: TLSClientContext?
-    /// Receives the master's address from each answer that names one.
+    /// Receives the master's address when a majority begins to name it.
     private let found: (NodeAddress) -> Void
-    /// None of them answered, for this reason.
+    /// No majority names a master, for this reason.
     private let lost: (RedisFault) -> Void
-    private var client: RedisClient?
-    private var place = 0
-    /// Consecutive Sentinels without an answer.
-    private var misses = 0
+    private var votes: SentinelVotes
+    private var links: [SentinelLink] = []
     private var timer: LoopTimer?
-    private var isAsking = false
-    private var isClosed = false
+    /// The master that was used last, and the reason in the log since then.
+    private var last: NodeAddress?
+    private var toldText = ""
 
     private static let lookNanos: UInt64 = 1_000_000_000
-    private static let quickNanos: UInt64 = 100_000_000
-    private static let inquiry: UInt64 = 1
 
     init(
         loop: Loop, _ sentinels: RedisSentinels, limits: RedisLimits, log: Log,
@@ -40,122 +34,96 @@ final class SentinelWatch: RedisClientDelegate, RedisInquirer {
     ) throws(TLSFault) {
         self.loop = loop
         self.sentinels = sentinels
-        self.limits = limits
         self.log = log
         self.found = found
         self.lost = lost
+        var own = limits
+        // A Sentinel that is back has its say soon.
+        own.backoffMaxNanos = min(limits.backoffMaxNanos, Self.lookNanos)
+        self.limits = own
+        votes = SentinelVotes(count: sentinels.nodes.count, masterName: sentinels.masterName)
         tls = try sentinels.nodes.first?.tlsContext()
     }
 
     func start() {
         timer = LoopTimer(loop: loop) { [unowned self] in look() }
-        connect()
+        timer?.arm(afterNanos: Self.lookNanos)
+        let metrics = RedisMetrics(nil)
+        links = sentinels.nodes.enumerated().map { number, endpoint in
+            let client = RedisClient(
+                loop: loop, endpoint: endpoint, limits: limits, log: .off, metrics: metrics, role: .sentinel,
+                tls: endpoint.usesTLS ? tls : nil)
+            return SentinelLink(number, client, self)
+        }
+        for link in links { link.start() }
     }
 
     func close() {
-        isClosed = true
         timer = nil
-        client?.close()
-        client = nil
+        let links = links
+        self.links = []
+        for link in links { link.close() }
     }
 
-    /// The master is in doubt: the next query is immediate.
-    func askNow() {
-        guard !isClosed, !isAsking else { return }
-        if client?.isReady ?? false { ask() }
-    }
+    /// The master is in doubt: the next questions are immediate.
+    func askNow() { for link in links { ask(link) } }
 
-    private func connect() {
-        guard !isClosed, !sentinels.nodes.isEmpty else { return }
-        let endpoint = sentinels.nodes[place % sentinels.nodes.count]
-        let next = RedisClient(
-            loop: loop, endpoint: endpoint, limits: limits, log: .off, metrics: metrics, role: .sentinel,
-            tls: endpoint.usesTLS ? tls : nil)
-        next.delegate = self
-        next.inquirer = self
-        client = next
-        next.start()
-    }
+    func ask(_ link: SentinelLink) { link.ask(sentinels.masterName) }
 
     private func look() {
         timer?.arm(afterNanos: Self.lookNanos)
-        if client == nil { connect() } else if !isAsking { ask() }
+        askNow()
+        judge()
     }
 
-    private func ask() {
-        guard let client, client.isReady else { return }
-        do throws(RedisFault) {
-            try client.inquire(Self.inquiry) { command in
-                command.arg(word: "SENTINEL")
-                command.arg(word: "GET-MASTER-ADDR-BY-NAME")
-                command.arg(sentinels.masterName)
-            }
-            isAsking = true
-        } catch {
-            missed(error)
-        }
-    }
+    // MARK: Answers
 
-    /// This one did not answer: asks the next one, with a pause after a full round.
-    private func missed(_ fault: RedisFault) {
-        guard !isClosed, let gone = client else { return }
-        isAsking = false
-        client = nil
-        // This may be its own call, so it is released after the call returns.
-        loop.atEndOfTurn { gone.close() }
-        gone.delegate = nil
-        gone.inquirer = nil
-        place = (place + 1) % max(1, sentinels.nodes.count)
-        misses += 1
-        self.fault = RedisFault(fault.code, "Sentinel \(gone.endpoint): \(fault.publicText)")
-        if misses >= sentinels.nodes.count {
-            lost(RedisFault(fault.code, "no Sentinel knows a master \(sentinels.masterName): \(fault.publicText)"))
-            timer?.arm(afterNanos: Self.lookNanos)
+    /// - Parameter master: nil if the Sentinel knows none.
+    func answered(_ sentinel: Int, _ master: NodeAddress?, epoch: Int64, _ named: (RedisFault) -> RedisFault) {
+        if let master, RedisTopology.allows(master, namedBy: sentinels.nodes) {
+            votes.answered(sentinel, master, epoch: epoch, nowNanos: loop.nowNanos)
+        } else if let master {
+            votes.refused(
+                sentinel,
+                named(
+                    RedisFault(
+                        .unsupported,
+                        "the master is at \(master), and tokens would travel there in clear: use rediss://")))
         } else {
-            timer?.arm(afterNanos: Self.quickNanos)
+            votes.refused(
+                sentinel, named(RedisFault(.unreachable, "it knows no master named \(sentinels.masterName)")))
         }
+        judge()
     }
 
-    // MARK: Events of the client
-
-    func didAnswer(_ id: UInt64, _ reply: borrowing RedisReply) {
-        isAsking = false
-        guard let client, let asked = client.endpoint.nodeAddress else { return }
-        guard reply.count == 2, reply[0].kind == .string,
-            let address = NodeAddress(host: reply[0].bytes, port: reply[1].int64, asker: asked.host)
-        else {
-            return missed(RedisFault(.unreachable, "it knows no master named \(sentinels.masterName)"))
-        }
-        guard RedisTopology.allows(address, namedBy: sentinels.nodes) else {
-            return missed(
-                RedisFault(
-                    .unsupported, "the master is at \(address), and tokens would travel there in clear: use rediss://"))
-        }
-        misses = 0
-        fault = nil
-        if let master, master != address {
-            log.warning(
-                "the Sentinels name another master",
-                ["from": .string(master.description), "to": .string(address.description)])
-        }
-        master = address
-        found(address)
+    func failed(_ sentinel: Int, _ fault: RedisFault) {
+        votes.failed(sentinel, fault)
+        judge()
     }
 
-    func didFail(_ id: UInt64, _ fault: RedisFault) { missed(fault) }
-
-    func redis(_ client: RedisClient, didReply tag: UInt64, reply: borrowing RedisReply) {}
-
-    func redis(_ client: RedisClient, didFail tag: UInt64, fault: RedisFault) {}
-
-    func redis(_ client: RedisClient, didChange state: RedisClient.State) {
-        guard client === self.client else { return }
-        switch state {
-        case .ready:
-            ask()
-            timer?.arm(afterNanos: Self.lookNanos)
-        case .waiting(let fault): missed(fault)
-        case .idle, .connecting, .closed: break
+    private func judge() {
+        switch votes.verdict(nowNanos: loop.nowNanos) {
+        case .undecided: break
+        case .master(let address):
+            if master == address { return }
+            if let last, last != address {
+                log.warning(
+                    "the Sentinels name another master",
+                    ["from": .string(last.description), "to": .string(address.description)])
+            }
+            toldText = ""
+            (master, last) = (address, address)
+            found(address)
+        case .none(let fault):
+            // Once closed, the links that end have no say.
+            guard !links.isEmpty, toldText != fault.text else { return }
+            if toldText.isEmpty {
+                log.error(
+                    "Redis is not used: no majority of the Sentinels names a master", ["why": .string(fault.text)])
+            }
+            toldText = fault.text
+            master = nil
+            lost(fault)
         }
     }
 }

@@ -85,6 +85,7 @@ public enum RedisRights {
     public static func sentinelLine(_ topology: RedisTopology) -> String? {
         guard case .sentinel(let sentinels) = topology else { return nil }
         let user = sentinels.nodes.first?.user ?? "carillon"
-        return "ACL SETUSER \(user) on >PASSWORD resetkeys resetchannels -@all +info +sentinel|get-master-addr-by-name"
+        return
+            "ACL SETUSER \(user) on >PASSWORD resetkeys resetchannels -@all +info +sentinel|get-master-addr-by-name +sentinel|master"
     }
 }

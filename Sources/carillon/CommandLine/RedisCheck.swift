@@ -237,6 +237,7 @@ struct RedisCheck {
     private func master(of sentinels: RedisSentinels, _ inspector: RedisInspector) async -> [Finding] {
         var findings: [Finding] = []
         var masters: [RedisEndpoint] = []
+        var named = 0
         for sentinel in sentinels.nodes {
             let question = RedisSentinelMaster.question(sentinels)
             let look = await inspector.look(at: sentinel, as: .sentinel, asking: [question])
@@ -248,6 +249,7 @@ struct RedisCheck {
             }
             do throws(RedisFault) {
                 let master = try RedisSentinelMaster.endpoint(in: answer, of: sentinels, asked: sentinel)
+                named += 1
                 if !masters.contains(master) { masters.append(master) }
                 let version = look.facts?.version.map { " \($0)" } ?? ""
                 findings.append(
@@ -264,8 +266,13 @@ struct RedisCheck {
                     .fail, "sentinel", sentinels.masterName,
                     "the Sentinels name several masters: \(list); where no failover is under way, see their networks"))
         }
-        if masters.isEmpty {
-            findings.append(Finding(.fail, "sentinel", sentinels.masterName, "no Sentinel knows the master"))
+        let majority = sentinels.nodes.count / 2 + 1
+        if named < majority {
+            findings.append(
+                Finding(
+                    .fail, "sentinel", sentinels.masterName,
+                    "\(named) of \(sentinels.nodes.count) Sentinels name a master: a worker uses the one that \(majority) name"
+                ))
         }
         for master in masters {
             findings += await server(master, inspector, isWatched: true)

@@ -87,7 +87,7 @@ struct CheckRedisTests {
         }
         let master = well.filter { $0.place == Self.place(world.redis) }
         #expect(master.contains { $0.text == "is a master" }, "\(well)")
-        #expect(well.contains { $0.text.contains("+info +sentinel|get-master-addr-by-name") })
+        #expect(well.contains { $0.text.contains("+info +sentinel|get-master-addr-by-name +sentinel|master") })
 
         group.sentinels[1].stop()
         let without = try await Self.check(path)

@@ -34,7 +34,9 @@ enum ServerCommands {
             guard words.upper(1) == "USAGE", words.count >= 3 else { throw .unknownSubcommand(words[1], of: "MEMORY") }
             return server.keys[words[2]].map { .integer($0.byteCount + words[2].count + 56) } ?? .null
         },
-        Command("sentinel", -2, .none, .always, subcommands: ["get-master-addr-by-name": 3, "masters": 2], sentinel),
+        Command(
+            "sentinel", -2, .none, .always, subcommands: ["get-master-addr-by-name": 3, "master": 3, "masters": 2],
+            sentinel),
     ]
 
     private static func role(_ server: Server) -> Reply {
@@ -124,15 +126,20 @@ enum ServerCommands {
         case ("GET-MASTER-ADDR-BY-NAME", 3):
             guard let master = view.masters.first(where: { Bytes($0.name) == words[2] }) else { return .nullArray }
             return .array([.bulk(master.host), .bulk(String(master.port))])
-        case ("MASTERS", 2):
-            return .array(
-                view.masters.map { master in
-                    .map([
-                        .bulk("name"), .bulk(master.name), .bulk("ip"), .bulk(master.host), .bulk("port"),
-                        .bulk(String(master.port)),
-                    ])
-                })
+        case ("MASTER", 3):
+            guard let master = view.masters.first(where: { Bytes($0.name) == words[2] }) else {
+                throw RedisError("ERR No such master with that name")
+            }
+            return facts(of: master)
+        case ("MASTERS", 2): return .array(view.masters.map(facts))
         default: throw .unknownSubcommand(words[1], of: "SENTINEL")
         }
+    }
+
+    private static func facts(of master: (name: String, host: String, port: UInt16, epoch: Int64)) -> Reply {
+        .map([
+            .bulk("name"), .bulk(master.name), .bulk("ip"), .bulk(master.host), .bulk("port"),
+            .bulk(String(master.port)), .bulk("config-epoch"), .bulk(String(master.epoch)),
+        ])
     }
 }
