@@ -52,6 +52,7 @@ struct Greeting {
     mutating func answered(
         _ step: Step, _ bytes: UnsafeRawBufferPointer, _ fault: RedisFault?, nowMs: Int64
     ) -> Verdict {
+        if let fault, let words = Self.farewell(fault) { return .refused(words) }
         switch step {
         case .login:
             if let fault { return .refused(fault) }
@@ -67,6 +68,19 @@ struct Greeting {
         case .script: return verdict(fault)
         }
         return .waiting
+    }
+
+    /// The words of a server that ends each connection at once, whatever it is asked. They quote nothing that was sent.
+    private static func farewell(_ fault: RedisFault) -> RedisFault? {
+        if fault.text.hasPrefix("ERR max number of clients") {
+            return RedisFault(.unreachable, "the server says: \(fault.text); raise its maxclients or end other clients")
+        }
+        let isProtected = fault.text.hasPrefix("DENIED Redis is running in protected mode")
+        return isProtected
+            ? RedisFault(
+                .unreachable,
+                "the server says: DENIED Redis is running in protected mode; give it a password or a bind address")
+            : nil
     }
 
     private func verdict(_ scriptFault: RedisFault?) -> Verdict {

@@ -50,6 +50,25 @@ struct ServerGreetingTests {
         await world.end()
     }
 
+    @Test func `a server without room for more clients says so`() async throws {
+        let server = try RedisServer(arguments: ["--maxclients", "1"])
+        let first = try RedisWorld()
+        try await first.connect(server.url)
+        let fault = try await refusal(server.url)
+        #expect(fault.publicText.contains("the server says: ERR max number of clients reached"), "\(fault)")
+        await first.end()
+    }
+
+    /// A cluster that prefers host names, and has none.
+    @Test func `a cluster is used although its nodes lack the names that it prefers`() async throws {
+        let cluster = try await RedisCluster(
+            arguments: ["--cluster-preferred-endpoint-type", "hostname"], hasReplicas: false)
+        let world = try ClusterWorld()
+        try await world.connect(cluster.nodes.map(\.url))
+        for key in ["foo", "bar", "k1", "k2"] { #expect(try await world.ask("SET", key, "v") == .text("OK")) }
+        await world.end()
+    }
+
     @Test func aSentinelIsRefusedByName() async throws {
         let folder = try TemporaryFolder()
         let file = try folder.write(Array("sentinel monitor m 127.0.0.1 1 1\n".utf8), to: "sentinel.conf")

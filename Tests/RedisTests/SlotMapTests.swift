@@ -86,11 +86,33 @@ struct SlotMapTests {
         }
     }
 
+    /// The cluster prefers host names, and this node has none.
+    @Test func `a node without the preferred name is at its IP address, or is the one asked`() throws {
+        func map(_ facts: String) throws -> SlotMap? {
+            try Self.map("*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$1\r\n?\r\n:7000\r\n$2\r\nid\r\n\(facts)")
+        }
+        let named = try map("*2\r\n$2\r\nip\r\n$8\r\n10.0.0.9\r\n")
+        #expect(named?.masters == [NodeAddress(host: "10.0.0.9", port: 7000)])
+        for facts in ["*0\r\n", "*2\r\n$2\r\nip\r\n$0\r\n\r\n", "*2\r\n$3\r\nzip\r\n$8\r\n10.0.0.9\r\n"] {
+            #expect(try map(facts)?.masters == [NodeAddress(host: "asked.example", port: 7000)], "\(facts)")
+        }
+        #expect(try map("*2\r\n$2\r\nip\r\n$3\r\na b\r\n") == nil)
+    }
+
+    @Test func `the members of a cluster without preferred names are at their IP addresses`() throws {
+        let asked = try RedisEndpoint(url: "redis://10.0.0.8:7000")
+        let facts: [RedisAnswer] = [.text("?"), .number(7001), .text("id"), .list([.text("ip"), .text("10.0.0.9")])]
+        let own: [RedisAnswer] = [.text("?"), .number(7000), .text("me"), .list([])]
+        let answer = RedisAnswer.list([.list([.number(0), .number(16383), .list(own), .list(facts)])])
+        let members = try RedisClusterMember.all(in: answer, asked: asked, seeds: [asked])
+        #expect(members.map { "\($0.endpoint)" } == ["redis://10.0.0.8:7000/0", "redis://10.0.0.9:7001/0"])
+    }
+
     @Test(arguments: [
         "*0\r\n", ":1\r\n", "$-1\r\n", "*1\r\n*0\r\n", "*1\r\n:1\r\n", reply(range(5, 4, "h", 1)),
         reply(range(-1, 4, "h", 1)),
         reply(range(0, 16384, "h", 1)), reply(range(0, 1, "h", 0)), reply(range(0, 1, "h", 65536)),
-        reply(range(0, 1, "h", -1)), reply(range(0, 1, "?", 1)), reply(range(0, 1, "a b", 1)),
+        reply(range(0, 1, "h", -1)), reply(range(0, 1, "a b", 1)),
         reply(range(0, 1, "a/../b", 1)), reply(range(0, 1, "a\tb", 1)),
         reply(range(0, 1, String(repeating: "h", count: 254), 1)),
         reply(range(0, 5, "h", 1), range(5, 9, "i", 1)), reply(range(0, 9, "h", 1), range(2, 3, "i", 1)),

@@ -36,6 +36,26 @@ struct NodeAddress: Hashable, CustomStringConvertible {
         self.init(host: bytes.isEmpty ? asker : String(decoding: bytes, as: UTF8.self), port: number)
     }
 
+    /// A node in the answer of CLUSTER SLOTS: host, port, id, and since 7.0 names and values such as its `ip`.
+    ///
+    /// The host `?` is a node without the name that the cluster prefers: its `ip` counts, and without one the asker's host, for
+    /// only a node's own entry may lack it.
+    init?(slotsEntry node: borrowing RedisReply, asker: String) {
+        guard node.kind == .array, node.count >= 2, node[0].kind == .string || node[0].isNull, node[1].kind == .integer
+        else { return nil }
+        if !node[0].isText("?") {
+            self.init(host: node[0].bytes, port: node[1].int64, asker: asker)
+            return
+        }
+        var found = NodeAddress(
+            host: UnsafeRawBufferPointer(start: nil, count: 0), port: node[1].int64, asker: asker)
+        node[3].forEachPair { name, value in
+            if name.isText("ip") { found = NodeAddress(host: value.bytes, port: node[1].int64, asker: asker) }
+        }
+        guard let found else { return nil }
+        self = found
+    }
+
     /// Whether the text names this machine: `localhost`, 127.0.0.0/8 or ::1.
     var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "::1" { return true }

@@ -44,11 +44,7 @@ struct SlotMap: Equatable {
 
     private static func range(_ element: borrowing RedisReply, _ asker: String) -> Range? {
         guard element.kind == .array, element.count >= 3, let first = slot(element[0]), let last = slot(element[1]),
-            first <= last, element[2].kind == .array, element[2].count >= 2
-        else { return nil }
-        let node = element[2]
-        guard node[0].kind == .string || node[0].isNull, node[1].kind == .integer,
-            let master = NodeAddress(host: node[0].bytes, port: node[1].int64, asker: asker)
+            first <= last, let master = NodeAddress(slotsEntry: element[2], asker: asker)
         else { return nil }
         return Range(slots: first...last, master: master)
     }

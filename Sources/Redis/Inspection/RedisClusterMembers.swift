@@ -52,7 +52,13 @@ public struct RedisClusterMember: Sendable, Equatable {
 
     private static func address(_ node: RedisAnswer, _ asker: String) -> NodeAddress? {
         guard let parts = node.list, parts.count >= 2 else { return nil }
-        let host = Array((parts[0].text ?? "").utf8)
+        var name = parts[0].text ?? ""
+        if name == "?" {
+            // As in `NodeAddress.init(slotsEntry:asker:)`.
+            let facts = parts.count > 3 ? parts[3].list ?? [] : []
+            name = zip(facts, facts.dropFirst()).first { $0.0.text == "ip" }?.1.text ?? ""
+        }
+        let host = Array(name.utf8)
         return host.withUnsafeBytes { NodeAddress(host: $0, port: parts[1].number, asker: asker) }
     }
 }
