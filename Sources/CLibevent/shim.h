@@ -6,7 +6,6 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
-#include <event2/dns.h>
 #include <event2/listener.h>
 #include <event2/thread.h>
 #include <event2/util.h>
@@ -22,6 +21,14 @@ static inline int memory_access_is_forbidden(void) { return prctl(PR_GET_DUMPABL
 
 #include <gnu/libc-version.h>
 static inline const char *system_library_version(void) { return gnu_get_libc_version(); }
+
+/* resolv.h too. The limits are those of this thread's later questions for names. */
+#include <resolv.h>
+static inline void limit_name_queries(int seconds, int tries) {
+  if (res_init() != 0) return;
+  if (_res.retrans > seconds) _res.retrans = seconds;
+  if (_res.retry > tries) _res.retry = tries;
+}
 
 /* malloc.h is in no module of Swift's either. */
 #include <malloc.h>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLibevent
 import Glibc
+internal import Telemetry
 
 /// Resolves one host name without a cache and without blocking the loop.
 ///
-/// Every query reads resolv.conf and /etc/hosts again and has its own evdns base. So a moved service is found at its
-/// new address, and a changed name server needs no restart. Connects are rare, and this costs them two small file
-/// reads.
+/// The C library asks, as it does for librdkafka: with /etc/hosts, search domains, several name servers, and over TCP where an
+/// answer is too long for a datagram. So a moved service is found at its new address, and a changed name server needs no restart.
 final class Resolver {
     private let loop: Loop
     private var completion: ((Result<[SocketAddress], LinkFault>) -> Void)?
-    private var request: OpaquePointer?
 
     /// Starts the query. `completion` runs once, never inside this call, and not after the resolver is released.
     init(loop: Loop, host: String, port: UInt16, _ completion: @escaping (Result<[SocketAddress], LinkFault>) -> Void) {
@@ -19,79 +18,75 @@ final class Resolver {
         begin(host: host, port: port)
     }
 
-    deinit {
-        // The callback still comes, and finds no resolver.
-        if let request { evdns_getaddrinfo_cancel(request) }
-    }
-
-    /// The C callback's data: the query's base, and a weak reference to the resolver.
-    private final class Query {
-        let loop: Loop
-        let dns: OpaquePointer
-        weak var resolver: Resolver?
-
-        init(_ resolver: Resolver, dns: OpaquePointer) {
-            loop = resolver.loop
-            self.dns = dns
-            self.resolver = resolver
-        }
-
-        /// Frees the base a whole turn later, because libevent's deferred callbacks run before that.
-        func free() {
-            let (loop, dns) = (loop, dns)
-            loop.afterCallbacks { loop.afterCallbacks { evdns_base_free(dns, 1) } }
-        }
-    }
-
     private func begin(host: String, port: UInt16) {
-        if let address = SocketAddress(numericHost: host, port: port) { return finish(.success([address])) }
+        if let address = SocketAddress(numericHost: host, port: port) { return finishLater(.success([address])) }
         guard !host.isEmpty, !host.utf8.contains(0), host.utf8.count <= 253 else {
-            return finish(.failure(LinkFault(.dns, "'\(host)' is not a host name")))
+            return finishLater(.failure(LinkFault(.dns, "'\(host)' is not a host name")))
         }
-        guard let dns = evdns_base_new(loop.base, 0) else {
-            return finish(.failure(LinkFault(.system, "cannot make a resolver")))
+        if !NameLookup.join(NameLookup.Name(host: host, port: port), NameLookup.Waiter(loop: loop, resolver: self)) {
+            finishLater(.failure(LinkFault(.system, "no thread can be made to look the name up")))
         }
-        configure(dns)
-        ask(dns, host: host, port: port)
     }
 
-    private func configure(_ dns: OpaquePointer) {
-        // A missing or empty file leaves no name server. The query then fails with a clear fault.
-        let everything = DNS_OPTION_SEARCH | DNS_OPTION_NAMESERVERS | DNS_OPTION_MISC | DNS_OPTION_HOSTSFILE
-        _ = evdns_base_resolv_conf_parse(dns, everything, "/etc/resolv.conf")
-        // Two attempts of two seconds, so that a dead first server leaves time before the usual connect timeout.
-        _ = evdns_base_set_option(dns, "timeout", "2")
-        _ = evdns_base_set_option(dns, "attempts", "2")
-        // Mixed-case names protect against forged answers, but some name servers do not support them.
-        _ = evdns_base_set_option(dns, "randomize-case", "0")
+    private func finishLater(_ result: Result<[SocketAddress], LinkFault>) {
+        loop.afterCallbacks { [weak self] in self?.finish(result) }
     }
 
-    private func ask(_ dns: OpaquePointer, host: String, port: UInt16) {
+    fileprivate func finish(_ result: Result<[SocketAddress], LinkFault>) { completion.take()?(result) }
+}
+
+/// One question to the C library, on a thread of its own, for all resolvers of the process that want the same name now.
+///
+/// The library gives up after some seconds, later than most links do. So the number of threads is at most that of the names.
+private enum NameLookup {
+    struct Name: Hashable, Sendable {
+        let host: String
+        let port: UInt16
+    }
+
+    /// Unchecked Sendable: the resolver is used on its loop only; a weak reference may be released on any thread.
+    struct Waiter: @unchecked Sendable {
+        let loop: Loop
+        weak var resolver: Resolver?
+    }
+
+    private static let open = Guarded<[Name: [Waiter]]>([:])
+
+    /// - Returns: false if no thread can be made.
+    static func join(_ name: Name, _ waiter: Waiter) -> Bool {
+        let isFirst = open.withLock { open in
+            let waiting = open[name]
+            open[name] = (waiting ?? []).filter { $0.resolver != nil } + [waiter]
+            return waiting == nil
+        }
+        if !isFirst { return true }
+        let isBegun = runDetached {
+            let result = ask(name)
+            let waiters = open.withLock { $0.removeValue(forKey: name) ?? [] }
+            for waiter in waiters { waiter.loop.post { waiter.resolver?.finish(result) } }
+        }
+        if !isBegun { open.withLock { $0[name] = nil } }
+        return isBegun
+    }
+
+    /// Blocks.
+    private static func ask(_ name: Name) -> Result<[SocketAddress], LinkFault> {
+        // So that a dead first name server leaves time before the usual connect timeout.
+        limit_name_queries(2, 2)
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         hints.ai_protocol = Int32(IPPROTO_TCP)
         hints.ai_flags = AI_ADDRCONFIG
-        let query = Query(self, dns: dns)
-        // The callback releases the query. It comes exactly once: also after a cancel, and possibly before the call
-        // returns (which then gives no request).
-        request = evdns_getaddrinfo(
-            dns, host, String(port), &hints,
-            { code, list, context in
-                defer { if let list { evutil_freeaddrinfo(list) } }
-                guard let context else { return }
-                let query = Unmanaged<Query>.fromOpaque(context).takeRetainedValue()
-                query.resolver?.answered(code, list)
-                query.free()
-            }, Unmanaged.passRetained(query).toOpaque())
-    }
-
-    private func answered(_ code: Int32, _ list: UnsafeMutablePointer<addrinfo>?) {
-        request = nil
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(name.host, String(name.port), &hints, &list)
+        let number = errno
         guard code == 0 else {
-            let words = evutil_gai_strerror(code).map { String(cString: $0) } ?? "code \(code)"
-            return finish(.failure(LinkFault(.dns, words)))
+            let words = gai_strerror(code).map { String(cString: $0) } ?? "code \(code)"
+            return .failure(
+                code == EAI_SYSTEM ? LinkFault(errno: number, "looking the name up") : LinkFault(.dns, words))
         }
+        defer { freeaddrinfo(list) }
         var addresses: [SocketAddress] = []
         var next = list
         while let info = next, addresses.count < 16 {
@@ -100,14 +95,6 @@ final class Resolver {
             }
             next = info.pointee.ai_next
         }
-        finish(addresses.isEmpty ? .failure(LinkFault(.dns, "the name has no address")) : .success(addresses))
-    }
-
-    private func finish(_ result: Result<[SocketAddress], LinkFault>) {
-        loop.afterCallbacks { [weak self] in
-            guard let self, let completion = self.completion else { return }
-            self.completion = nil
-            completion(result)
-        }
+        return addresses.isEmpty ? .failure(LinkFault(.dns, "the name has no address")) : .success(addresses)
     }
 }
