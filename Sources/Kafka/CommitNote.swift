@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Digits
 
-/// A number of the owner's that goes along with each commit, in front of its settled offsets: `carillon-note:<number>:<rest>`.
+/// An offset of the owner's, not above the committed one, that goes along with each commit, in front of its settled offsets:
+/// `carillon-note:<number>:<rest>`.
 ///
 /// The next member of the group to which one of the partitions goes reads it. An older worker ignores the whole metadata.
 struct CommitNote {

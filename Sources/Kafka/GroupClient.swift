@@ -19,6 +19,8 @@ package protocol GroupClient: AnyObject {
     var steadyMs: Int64 { get }
     /// Unix ms.
     var wallMs: Int64 { get }
+    /// The name that the brokers give their cluster; nil if none is known.
+    var clusterID: String? { get }
 
     // MARK: Polling
 

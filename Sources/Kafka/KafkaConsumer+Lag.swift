@@ -21,7 +21,7 @@ extension KafkaConsumer {
         return isAssigned && pendingAssignment == nil ? lags.lag(ofTopic: topic) : nil
     }
 
-    private func takeEnds() {
+    func takeEnds() {
         guard let answer = client.takeEnds() else { return }
         reach = answer.reach
         if let error = answer.error {

@@ -55,6 +55,15 @@ extension KafkaConsumer {
         return max(end, next)
     }
 
+    /// The end of a partition from the last question to its leader in this assignment; nil before the answer. No I/O.
+    public func givenEnd(_ partition: TopicPartition) -> Int64? {
+        takeEnds()
+        return lags.end(of: partition)
+    }
+
+    /// The name that the brokers give their cluster; nil before the first contact, or if they give none. No I/O.
+    public var clusterID: String? { client.clusterID }
+
     /// The ends of all assigned partitions now; nil while one of them is unknown, and between two assignments. Empty where the
     /// group has no partition for this member.
     public func knownEnds() -> [TopicPartition: Int64]? {

@@ -194,11 +194,13 @@ extension KafkaConsumer {
 }
 
 extension GroupOffset {
-    /// The owner's number and the list of settled offsets in the metadata.
+    /// The owner's number and the list of settled offsets in the metadata. A number above the offset is of another cluster: a tool
+    /// that copies groups translates the offset and copies the metadata.
     fileprivate var notes: (note: Int64?, settled: SettledOffsets?) {
         metadata.withUnsafeBytes { text in
             let (note, rest) = CommitNote.split(text)
-            return (note, offset.flatMap { SettledOffsets(metadata: rest, committed: $0) })
+            let own = note.flatMap { $0 <= offset ?? -1 ? $0 : nil }
+            return (own, offset.flatMap { SettledOffsets(metadata: rest, committed: $0) })
         }
     }
 }

@@ -18,7 +18,7 @@ public final class KafkaConsumer {
     /// partitions of a cooperative group stop, and the group cannot rebalance.
     var assignmentPatienceMs: Int64 = 10_000
     var commits = CommitTable()
-    /// By partition, a number of the owner's that goes along with its commits.
+    /// By partition, an offset of the owner's that goes along with its commits; not above the committed one.
     public var commitNotes: [TopicPartition: Int64] = [:]
     /// By partition, the number that the last commit before its assignment carried.
     public internal(set) var committedNotes: [TopicPartition: Int64] = [:]

@@ -59,6 +59,9 @@ struct LagTable {
         standings[partition]?.times.note(offset: range.upperBound, ms: askedMs)
     }
 
+    /// The end from the last answer.
+    func end(of partition: TopicPartition) -> Int64? { standings[partition]?.range?.upperBound }
+
     /// Requests the time of each partition's next record.
     mutating func wantTimes() {
         for partition in standings.keys { standings[partition]?.wantsTime = true }

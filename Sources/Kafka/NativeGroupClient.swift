@@ -68,6 +68,13 @@ final class NativeGroupClient: GroupClient {
 
     var wallMs: Int64 { Kafka.wallMs() }
 
+    /// The library keeps it from the brokers' metadata; without a time to wait it only copies it.
+    var clusterID: String? {
+        guard let text = rd_kafka_clusterid(raw, 0) else { return nil }
+        defer { rd_kafka_mem_free(raw, text) }
+        return String(cString: text)
+    }
+
     // MARK: - Polling
 
     var wakeFD: Int32 { handle.wake.descriptor }

@@ -2,6 +2,8 @@
 /// How quick and how reliable the modelled cluster and its network are. All times in nanoseconds.
 package struct KafkaModelSettings {
     package var brokers = 1
+    /// The cluster's name.
+    package var clusterID = "model"
     /// One way of a request or an answer.
     package var delayNanos: ClosedRange<UInt64> = 100_000...2_000_000
     /// More for the answer to a fetch.

@@ -55,6 +55,7 @@ package final class ModelGroupClient: GroupClient {
     package var steadyMs: Int64 { Int64(host.steadyNanos() / 1_000_000) }
 
     package var wallMs: Int64 { host.wallMs() }
+    package var clusterID: String? { model.settings.clusterID }
 
     // MARK: - Polling
 

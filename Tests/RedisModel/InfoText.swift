@@ -39,7 +39,13 @@ enum InfoText {
                     ("aof_enabled", server.options.keepsLog ? "1" : "0"),
                 ]
             ),
-            ("Stats", [("total_commands_processed", String(server.commandCounts.values.reduce(0, +)))]),
+            (
+                "Stats",
+                [
+                    ("total_commands_processed", String(server.commandCounts.values.reduce(0, +))),
+                    ("evicted_keys", String(server.evictedKeys)),
+                ]
+            ),
             replication(server), commands(server), ("Cluster", [("cluster_enabled", server.isCluster ? "1" : "0")]),
             ("Keyspace", keyspace(server)),
         ]

@@ -47,6 +47,8 @@ public final class Server {
     var clusterNode: ClusterNode?
     // See `SentinelModel`.
     var sentinel: SentinelView?
+    /// `evicted_keys`. The model itself evicts nothing: a test deletes keys and says so here.
+    public var evictedKeys = 0
 
     public init(_ options: ServerOptions = ServerOptions()) {
         self.options = options

@@ -187,14 +187,14 @@ struct ScriptGenerator {
             let places = words.some(3) { words in
                 [
                     words.pick(["", "", "="]) + String(words.below(3)), String(words.below(500)),
-                    words.pick(["", String(words.below(500))]),
+                    words.pick(["", String(words.below(500))]), words.pick(["", String(words.below(500))]),
                 ]
             }
             return call(
                 StateScripts.beat, ["c:beat", "c:loss"],
                 [
                     words.pick(["", String(words.below(60))]), words.pick(["", "1"]), words.pick(["", "1"]),
-                    String(time()),
+                    String(time()), words.pick(["", "east/s", "east/s", "west/s"]), "",
                 ]
                     + places)
         }

@@ -43,7 +43,8 @@ extension RunbookText {
         </tr>
         <tr role="row"><th role="rowheader" scope="row"><code>redis: down: … has data of …, older than
         before</code></th>
-        <td role="cell" data-label="cause">a snapshot was restored, or a replica that was cut off became master</td>
+        <td role="cell" data-label="cause">a snapshot was restored, a replica that was cut off became master, or
+        Kafka's cluster is another one</td>
         <td role="cell" data-label="alert"><a href="#carillonredisolderdata">CarillonRedisOlderData</a></td>
         <td role="cell" data-label="action">nothing: user state since then is applied again</td>
         <td role="cell" data-label="recovery">by itself, within seconds to minutes</td>
@@ -236,12 +237,44 @@ extension RunbookText {
         <li><b>Means:</b> <code>maxmemory-policy</code> is not <code>noeviction</code>. When memory is full, Redis
         deletes tokens, marks and badges instead of refusing writes: users end as <code>no_token</code>, and messages
         may be pushed twice.</li>
-        <li><b>Look:</b> the log: "Redis may evict state"; <code>carillon check</code> warns per server; <code>INFO
-        stats</code>: <code>evicted_keys</code> above 0 proves it.</li>
+        <li><b>Look:</b> <code>/readyz</code> and the log: "Redis may evict state", and after an eviction "Redis
+        evicted keys"; <code>carillon check</code> warns per server; <code>INFO stats</code>:
+        <code>evicted_keys</code> above 0 proves it.</li>
         <li><b>Do:</b> <code>CONFIG SET maxmemory-policy noeviction</code> on every master and replica, and in their
-        files. If nothing was evicted, that is all. Otherwise treat it as <a
-        href="#carillontokenloss">CarillonTokenLoss</a>, even if fewer than half of the keys are lost and no alert
-        fired: restore a dump, or let clients bind again when they start. Then add memory, as above.</li>
+        files. If nothing was evicted, that is all. Otherwise it is <a
+        href="#carillontokenloss">CarillonTokenLoss</a>, even if fewer than half of the keys are lost: workers stop at
+        the next user without a token. Restore a dump, or let clients bind again when they start, then <code>carillon
+        tokens accept</code>. Evictions from before a worker's start are not seen by it. Then add memory, as
+        above.</li>
+        </ul>
+        <h3 id="disaster-recovery">Disaster recovery</h3>
+        <ul>
+        <li><b>Means:</b> Redis is lost, or Kafka, or both, and you go on with a backup or a mirror.</li>
+        <li><b>Do, Redis alone:</b> restore the newest dump, start Redis, keep <code>redis.url</code>. Workers see the
+        older data by themselves (<a href="#carillonredisolderdata">CarillonRedisOlderData</a>) and apply
+        <code>im.user-state</code> since then again. Without any dump: <a
+        href="#carillontokenloss">CarillonTokenLoss</a>.</li>
+        <li><b>Do, Kafka too:</b> another Kafka cluster, with Redis restored before the workers start.</li>
+        <li><b>Comes again:</b> digests that were sent after the dump are sent once more. Messages between the dump
+        and the loss have no marks: if Kafka's offsets go back that far too, they are pushed again.</li>
+        <li><b>Is gone:</b> the statistics between the dump and the loss, traces of that time, badge counts until the
+        next report or read, owed claims that were in Redis only. Live Activities that began in that time get no
+        updates until the client binds again.</li>
+        <li><b>Look:</b> <code>carillon_state_replayed_total</code> rises, then <code>/readyz</code> is 200.
+        <code>carillon user</code> of some users shows their present tokens. Compare <code>push.results</code> with
+        the backend's messages for the time in question.</li>
+        </ul>
+        <h3 id="a-certificate-has-expired-at-a-restart">A certificate has expired at a restart</h3>
+        <ul>
+        <li><b>Means:</b> an app's certificate expired while the worker ran, or the file was never renewed, and now a
+        worker starts.</li>
+        <li><b>Look:</b> <code>carillon check</code> names app, file and date; <a
+        href="#carilloncredentialexpiry">CarillonCredentialExpiry</a> fired before; the log's last lines at the
+        start.</li>
+        <li><b>Do:</b> put the renewed certificate under the configured path, or give the app a <code>.p8</code> key,
+        run <code>carillon check</code>, start again. A worker that runs takes it by a reload, without a restart.</li>
+        <li><b>Rule:</b> renew at the first alert, 30 days before. Restart one worker of a group after each renewal,
+        so that a fault shows while the others run.</li>
         </ul>
         <h3 id="a-giant-group-floods">A giant group floods</h3>
         <ul>

@@ -371,7 +371,8 @@ enum RunbookText {
         <li><b>Means:</b> a server of Redis returned with data of an earlier time. Workers read no events and decide
         nothing with that data until they have applied <code>im.user-state</code> since then again, so no text goes to
         a phone that changed hands.</li>
-        <li><b>Look:</b> the log line "Redis returned with older data" names the server and the time of its data;
+        <li><b>Look:</b> the log line "Redis returned with older data" names the server and the time of its data,
+        "Redis has the user state of another Kafka cluster or topic" a move of Kafka;
         <code>carillon_state_replayed_total</code> rises. <code>INFO persistence</code> and the orchestrator's events
         say why it restarted from an old snapshot.</li>
         <li><b>Do:</b> wait. If the log says "user state cannot be read again yet", repair Kafka. Turn on the

@@ -120,7 +120,7 @@ extension Pipeline {
     }
 
     func watchState() {
-        stateWatch.look(nowNanos: shard.nowNanos)
+        if dataAge.hasComparedEnds() { stateWatch.look(nowNanos: shard.nowNanos) }
         if let since = stateFirstNanos {
             let isOver = shard.nowNanos &- since >= shard.limits.stateFirstNanos
             if isOver || shard.stateProgress.appliedNanos > since {

@@ -110,6 +110,9 @@ extension ProcessSnapshot {
                 "Redis has data of \(time), older than before: user state since then is being applied again; to go on without "
                     + "it: carillon tokens accept", "CarillonRedisOlderData")
         }
+        if let policy = shard.evictingPolicy {
+            add(.degraded, "Redis may evict state: maxmemory-policy is \(policy); set noeviction", "CarillonTokenLoss")
+        }
         if !shard.isRedisReady {
             add(.down, "no connection to Redis" + (shard.redisFault.map { ": \($0)" } ?? ""), "CarillonRedisDown")
         } else if let why = shard.redisRefusal {

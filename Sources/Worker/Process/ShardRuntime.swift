@@ -111,6 +111,7 @@ package final class ShardRuntime: PipelineOwner {
             },
             clock: pipeline.clock.note,
             redisPlaces: pipeline.shard.store.client.places,
+            evictingPolicy: pipeline.tokenLoss.evictingPolicy,
             goesOnWithOlderData: !pipeline.dataAge.stopsReading)
     }
 

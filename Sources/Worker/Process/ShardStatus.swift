@@ -55,6 +55,8 @@ public struct ShardStatus: Sendable {
     public var clock: ClockNote?
     /// Redis' servers, as this shard's connections see them.
     public var redisPlaces: [RedisPlace] = []
+    /// The `maxmemory-policy` of a Redis server that may evict state; nil if none may.
+    public var evictingPolicy: String?
     /// It reads on although Redis has older data (`token_loss: alarm`).
     public var goesOnWithOlderData = false
 

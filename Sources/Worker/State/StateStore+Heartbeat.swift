@@ -15,6 +15,9 @@ extension StateStore {
         var loss: Loss?
         /// `nowMs` is not the caller's own time.
         var isServerTime = true
+        /// Keys that the server has evicted since its start, and its `maxmemory-policy`; nil: not asked, or not said.
+        var evicted: Int64?
+        var policy: String?
     }
 
     /// The server returned with older data, and not all user state is applied again.
@@ -29,6 +32,8 @@ extension StateStore {
         var offsets: [Int32: Int64] = [:]
         /// Partitions that were applied again.
         var done: Set<Int32> = []
+        /// Places are of another log of user state: another Kafka cluster, or a topic that was created again.
+        var isOfOtherLog = false
     }
 
     /// The parameters of a beat.
@@ -41,8 +46,13 @@ extension StateStore {
         var leastKeys: Int64?
         /// The same of a missing place.
         var leastKeysOfPlaces: Int64?
+        var looksAtEviction = false
+        /// The log of user state that the places belong to: Kafka's cluster and the topic; empty: not known yet.
+        var log = ""
         /// By partition of the user-state topic: all before this offset is applied.
         var offsets: [Int32: Int64] = [:]
+        /// By partition: the log's end, as brokers gave it.
+        var ends: [Int32: Int64] = [:]
         /// By partition: the offset that a commit to Kafka names as noted here.
         var noted: [Int32: Int64] = [:]
         /// Partitions that began again at a lower offset: their places may fall.
@@ -61,12 +71,15 @@ extension StateStore {
             command.optional(request.leastKeys)
             command.optional(request.leastKeysOfPlaces)
             command.arg(StateKeys.time(nowMs))
+            command.arg(request.log)
+            command.arg(word: request.looksAtEviction ? "1" : "")
             for (partition, offset) in request.offsets.sorted(by: { $0.key < $1.key }) {
                 if request.restarted.contains(partition) { command.part(word: "=") }
                 command.part(Int64(partition))
                 command.end()
                 command.arg(offset)
                 command.optional(request.noted[partition])
+                command.optional(request.ends[partition])
             }
         }
     }
@@ -106,8 +119,10 @@ extension StateStore {
 extension StateStore.Beat {
     /// The reply of `beat`; nil for anything else.
     init?(_ reply: borrowing RedisReply) {
-        guard reply.count == 4, let count = reply[0].int64, let nowMs = reply[1].int64 else { return nil }
-        self.init(count: count, nowMs: nowMs, loss: StateStore.Loss(reply[2]), isServerTime: reply[3].int64 == 1)
+        guard reply.count == 6, let count = reply[0].int64, let nowMs = reply[1].int64 else { return nil }
+        self.init(
+            count: count, nowMs: nowMs, loss: StateStore.Loss(reply[2]), isServerTime: reply[3].int64 == 1,
+            evicted: reply[4].int64, policy: reply[5].string)
     }
 }
 
@@ -123,6 +138,7 @@ extension StateStore.Loss {
             case (UInt8(ascii: "n"), nil): loss.id = value
             case (UInt8(ascii: "t"), nil): loss.fromMs = value
             case (UInt8(ascii: "a"), nil): loss.noticedMs = value
+            case (UInt8(ascii: "l"), nil): loss.isOfOtherLog = true
             case (UInt8(ascii: "p"), let partition?): loss.offsets[partition] = max(0, value)
             case (UInt8(ascii: "d"), let partition?): loss.done.insert(partition)
             default: break

@@ -79,6 +79,35 @@ import VirtualStage
         }
     }
 
+    /// An operator let Redis evict, near its limit: far fewer than half of the keys go.
+    @Test func `keys that Redis evicts are lost tokens, however few they are`() throws {
+        try Stage.with(Self.settings(shards: 1)) { stage in
+            let crowd = Crowd(name: "evicted", count: 60)
+            try stage.play(state: crowd.binds, events: [.message("before-3", to: [crowd.uid(0)])])
+            try Self.letTheKeysStand(stage)
+            try stage.redis(["CONFIG SET maxmemory-policy allkeys-lru"])
+            try until("it is told") { try stage.page("/readyz").text.contains("maxmemory-policy is allkeys-lru") }
+            #expect(try stage.page("/readyz").status == 200)
+            try stage.redis((0..<20).map { "DEL c:u:{im:\(crowd.uid($0))}" })
+            stage.redis.server.evictedKeys = 20
+            try stage.writeEvents(crowd.messages)
+            try until("it stops") {
+                let page = try stage.page("/readyz")
+                return page.status == 503 && page.text.contains("Redis lost its tokens")
+            }
+            #expect(try stage.look().results.allSatisfy { $0["reason"]?.string != "no_token" })
+            #expect(try stage.logText().contains("Redis evicted keys"))
+            try stage.redis(["CONFIG SET maxmemory-policy noeviction"])
+            try stage.writeState((0..<20).map { .bind(crowd.uid($0), version: 2) })
+            try stage.settleState()
+            try Self.accept(stage)
+            try stage.settle()
+            let seen = try stage.look()
+            #expect(crowd.accepted(seen.pushes).allSatisfy { $0 >= 1 }, "bound anew before it was accepted")
+            try until("it is ready again") { try stage.page("/readyz").text.contains("redis: ok") }
+        }
+    }
+
     private static func settings(shards: Int) -> LocalCluster.Settings {
         var settings = LocalCluster.Settings()
         settings.shards = shards

@@ -31,9 +31,6 @@ struct DataAge {
     /// Redis may lack user state that was applied before.
     var isBehind: Bool { !losses.isEmpty || !older.isEmpty }
 
-    /// The server's time of the oldest data, Unix ms; nil: none is older.
-    var sinceMs: Int64? { losses.values.map(\.fromMs).min() }
-
     /// Commits to Kafka name these offsets as noted in every server.
     mutating func learn(noted offsets: [Int32: Int64], _ servers: [Int]) {
         noted = offsets

@@ -28,6 +28,11 @@ final class DataAgeGuard {
     private var round: UInt32 = 0
     private var sentNanos: UInt64 = 0
     private var places: [Int32: Int64] = [:]
+    /// The last beat carries the ends of these partitions; the ends of those were compared with the places since the assignment.
+    private var comparedNext: Set<Int32> = []
+    private var compared: Set<Int32> = []
+    /// The last beat asks for evictions.
+    private var looksAtEviction = false
     private var lines = LogLimiter<ReplayLine>()
 
     /// Log lines that a failing replay would repeat.
@@ -68,11 +73,18 @@ final class DataAgeGuard {
         if !shard.store.client.isReady { return }
         let servers = shard.store.client.tagNumbers(StateStore.serverWord)
         places = userState.settledPlaces
+        let ends = userState.givenEnds(places.keys)
+        comparedNext = Set(ends.keys)
+        looksAtEviction = tokenLoss.looksAtEviction()
         awaited = Set(servers)
         round = (round &+ 1) & 0xFF_FFFF
         sentNanos = shard.nowNanos
         for var request in age.requests(servers, keys: tokenLoss.keysBefore) {
+            request.looksAtEviction = looksAtEviction
+            request.log = userState.logName
             request.offsets = places.merging(request.noted) { place, _ in place }
+            // Above its end the log has begun again: reading shows that soon (`Intake.restart`), and nothing can be compared.
+            request.ends = ends.filter { places[$0.key] ?? 0 <= $0.value }
             request.restarted = userState.restartedPlaces
             try? shard.store.beat(request, nowMs: shard.nowMs, tag: beatTag(.beat, request.server))
         }
@@ -97,12 +109,24 @@ final class DataAgeGuard {
             noted[partition.partition] = offset
         }
         age.learn(noted: noted, shard.store.client.tagNumbers(StateStore.serverWord))
+        compared = []
         beat()
+    }
+
+    /// Whether the places of all its partitions were compared with the log's ends: until then one may be of another log. Ends that
+    /// brokers have just given cause a beat at once.
+    func hasComparedEnds() -> Bool {
+        let missing = userState.settledPlaces.keys.filter { !compared.contains($0) }
+        if missing.isEmpty { return true }
+        if awaited.isEmpty, !userState.givenEnds(missing).isEmpty { beat() }
+        return false
     }
 
     /// All servers have noted these offsets.
     private func didBeatEverywhere() {
         userState.restartedPlaces = []
+        compared.formUnion(comparedNext)
+        if looksAtEviction { tokenLoss.didLookEverywhere(sentNanos: sentNanos) }
         if !age.isBehind {
             for (partition, offset) in places {
                 userState.consumer.commitNotes[TopicPartition(topic: 0, partition: partition)] = offset
@@ -121,6 +145,7 @@ final class DataAgeGuard {
         let isLast = ref.generation == round
         let before = age.losses[server]
         age.didBeat(server, beat, compared: isLast)
+        tokenLoss.didBeat(server, beat)
         clock.didBeat(server, beat, sentNanos: isLast ? sentNanos : nil)
         if let loss = beat.loss, loss.id != before?.id { didReturnOlder(server, loss) }
         applyAge()
@@ -131,6 +156,7 @@ final class DataAgeGuard {
     func didFailToBeat(_ server: Int, _ fault: RedisFault) {
         clock.didFailToBeat(server)
         if !fault.refusesWrite { return }
+        compared.formUnion(comparedNext)
         try? shard.store.lookAtBeat(server: server, tag: beatTag(.beatLook, server))
     }
 
@@ -141,12 +167,19 @@ final class DataAgeGuard {
 
     private func didReturnOlder(_ server: Int, _ loss: StateStore.Loss) {
         shard.metrics.rollbacks.add()
-        shard.log.error(
-            "Redis returned with older data: nothing is decided by it until user state since then is applied again",
-            [
-                "server": .int(server), "data_of": .string(Self.timeText(loss.fromMs)),
-                "reading": .string(stopsReading ? "stopped" : "goes on"),
-            ])
+        let fields: KeyValuePairs<StaticString, LogValue> = [
+            "server": .int(server), "data_of": .string(Self.timeText(loss)),
+            "reading": .string(stopsReading ? "stopped" : "goes on"),
+        ]
+        if loss.isOfOtherLog {
+            shard.log.error(
+                "Redis has the user state of another Kafka cluster or topic: nothing is decided by it until all is applied again",
+                fields)
+        } else {
+            shard.log.error(
+                "Redis returned with older data: nothing is decided by it until user state since then is applied again",
+                fields)
+        }
         // The replay of an earlier loss began too late.
         cancel()
     }
@@ -159,10 +192,15 @@ final class DataAgeGuard {
     }
 
     /// The time of the older data, for operators; nil: Redis has lost nothing.
-    var olderText: String? { age.isBehind ? Self.timeText(age.sinceMs ?? 0) : nil }
+    var olderText: String? {
+        if !age.isBehind { return nil }
+        return age.losses.values.min { $0.fromMs < $1.fromMs }.map(Self.timeText) ?? "an unknown time"
+    }
 
-    private static func timeText(_ ms: Int64) -> String {
-        ms > 0 ? Timestamp.text(seconds: ms / 1000, nanos: ms % 1000 * 1_000_000) : "an unknown time"
+    private static func timeText(_ loss: StateStore.Loss) -> String {
+        let ms = loss.fromMs
+        if loss.isOfOtherLog { return "another Kafka cluster or topic" }
+        return ms > 0 ? Timestamp.text(seconds: ms / 1000, nanos: ms % 1000 * 1_000_000) : "an unknown time"
     }
 
     /// Stops or goes on if `age` has changed, and applies the partitions of this shard again.

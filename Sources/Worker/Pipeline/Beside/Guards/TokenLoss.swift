@@ -8,7 +8,8 @@ import PushCore
 /// loss is explained. Keys of the last seconds do not count: a failover may lose the marks of a large group that Redis has just
 /// stored, but no older bind. Second, the share of `no_token` among the newest decisions is far above that of the hour before:
 /// then the worker inspects Redis first. The loss is explained if the server is the same (`run_id`) and has its keys, if the keys
-/// are back, or if an operator accepts it. A machine without clock and server; one per shard.
+/// are back, or if an operator accepts it. A third sign: Redis evicted keys by a policy that may take any key. No count explains
+/// that, so an operator must accept it. A machine without clock and server; one per shard.
 struct TokenLoss {
     /// The action for a recipient without a token.
     enum Answer: Equatable {
@@ -163,6 +164,12 @@ struct TokenLoss {
             if has < had / 2, before - total > (had - has) / 2 { most = max(most ?? 0, had) }
         }
         return most
+    }
+
+    /// Redis evicted keys: any token may be among them, and no number of keys shows that it is back.
+    mutating func evicted() {
+        wanted = .max
+        if state != .stopped { state = state == .asking(isSpike: true) ? .stopped : .keysGone }
     }
 
     /// Redis does not report its number of keys: an operator must then explain a spike.

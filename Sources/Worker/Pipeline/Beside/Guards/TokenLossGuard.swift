@@ -29,6 +29,7 @@ final class TokenLossGuard {
     private var seenServer: UInt32 = 0
     /// The log and the metrics say that tokens are lost.
     private var isTold = false
+    private var eviction = EvictionWatch()
 
     /// - Parameters:
     ///   - intakes: they do not read while tokens are lost.
@@ -57,11 +58,11 @@ final class TokenLossGuard {
         guard let decision = candidate.decision, case .allow = decision.alert, !job.isDecided,
             !job.uid.isEmpty, job.event.digest == nil
         else { return .goesOn }
-        if decision.reachesNobody, countedNanos < job.readNanos {
+        if decision.reachesNobody, !isConfirmed(job) {
             // The tokens may have been lost just before they were read: the keys are counted first.
             lookup.stepOut(job)
             unconfirmed.append(job)
-            ask()
+            if countedNanos < job.readNanos { ask() }
             return .kept
         }
         let answer = loss.decided(hasToken: !decision.reachesNobody, nowMs: shard.nowMs)
@@ -75,6 +76,45 @@ final class TokenLossGuard {
         lookup.postpone(job)
         return .kept
     }
+
+    /// Keys were counted after the recipient was read. Where Redis may evict tokens, evictions were looked at too.
+    private func isConfirmed(_ job: RecipientJob) -> Bool {
+        countedNanos >= job.readNanos && (!eviction.takesTokens || eviction.lookedNanos >= job.readNanos)
+    }
+
+    // MARK: Evictions
+
+    /// The `maxmemory-policy` of a server that may evict state; nil if none may.
+    var evictingPolicy: String? { eviction.policy }
+
+    /// Whether the next heartbeat asks each server for its evictions.
+    func looksAtEviction() -> Bool { eviction.isDue(nowNanos: shard.nowNanos) }
+
+    /// A server's heartbeat was answered.
+    func didBeat(_ server: Int, _ beat: StateStore.Beat) {
+        guard let evicted = beat.evicted else { return }
+        let before = eviction.policy
+        let fresh = eviction.didLook(server, evicted: evicted, policy: beat.policy)
+        if let policy = eviction.policy, policy != before {
+            shard.log.warning("Redis may evict state: set maxmemory-policy noeviction", ["policy": .string(policy)])
+        }
+        if fresh == 0 { return }
+        shard.log.error(
+            "Redis evicted keys, and any token may be among them: set maxmemory-policy noeviction and restore the keys",
+            ["count": .int(Int(clamping: fresh)), "policy": .string(beat.policy ?? "unknown")])
+        let wasOpen = loss.isOpen
+        loss.evicted()
+        if !wasOpen { shard.askAcceptance() }
+        apply()
+    }
+
+    /// Every server was asked for its evictions in a heartbeat that was sent then (monotonic).
+    func didLookEverywhere(sentNanos: UInt64) {
+        eviction.lookedNanos = sentNanos
+        if !unconfirmed.isEmpty { decideConfirmed() }
+    }
+
+    // MARK: Keys
 
     /// Asks for the number of keys; while stopped, also for an operator's acceptance.
     func ask() {
@@ -114,9 +154,9 @@ final class TokenLossGuard {
         let jobs = unconfirmed
         unconfirmed = []
         for job in jobs where work.recipient(job.ref) === job && job.candidate?.phase == .postponed {
-            if countedNanos >= job.readNanos { lookup.known.append(job) } else { unconfirmed.append(job) }
+            if isConfirmed(job) { lookup.known.append(job) } else { unconfirmed.append(job) }
         }
-        if !unconfirmed.isEmpty { ask() }
+        if unconfirmed.contains(where: { countedNanos < $0.readNanos }) { ask() }
         shard.requestTurn()
     }
 

@@ -34,6 +34,18 @@ extension Intake {
         return places
     }
 
+    /// The ends of these partitions of its first topic, as far as brokers gave them.
+    func givenEnds(_ partitions: some Sequence<Int32>) -> [Int32: Int64] {
+        var ends: [Int32: Int64] = [:]
+        for partition in partitions {
+            ends[partition] = consumer.givenEnd(TopicPartition(topic: 0, partition: partition))
+        }
+        return ends
+    }
+
+    /// The log that offsets of its first topic belong to; empty: no broker has said which cluster it is.
+    var logName: String { consumer.clusterID.map { "\($0)/\(consumer.topics[0])" } ?? "" }
+
     /// The number of `partitionStatuses`.
     var readPartitions: Int { consumer.assignment.reduce(0) { ledgers.isParked($1) ? $0 : $0 + 1 } }
 
