@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Kafka
 import LocalServers
 import Testing
 import VirtualStage
