@@ -123,6 +123,15 @@ extension Pipeline {
         parking.look(atMost: shard.limits.parkedPerLook) { record in mayBegin(record) }
     }
 
+    /// Changes of the user or of its tokens are read and Redis has not stored them: what was read is not the present state.
+    func waitForChanges(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
+        let isWaiting = shard.unstoredChanges.contains(
+            app: job.event.app.id, uid: job.uid, candidate.recipient.tokens)
+        guard isWaiting, candidate.decision?.waitsForChanges ?? true else { return .goesOn }
+        if dispatcher.parkForChanges(job, candidate) == .kept { lookup.passed(job) } else { lookup.postpone(job) }
+        return .kept
+    }
+
     /// Acks wait while Redis takes no writes, as all user state does.
     private func mayAckBeUnread(_ record: ParkedRecord) -> Bool {
         let lateNanos = UInt64(max(0, shard.steadyMs &- record.dueMs)) &* 1_000_000
@@ -138,6 +147,11 @@ extension Pipeline {
             return false
         }
         if record.cause == .unclaimed, mayAckBeUnread(record) { return false }
+        if let uid = record.uid, !shard.unstoredChanges.isEmpty,
+            shard.unstoredChanges.contains(UnstoredChanges.user(record.app, uid))
+        {
+            return false
+        }
         if record.cause == .rate, app.paced.count > shard.limits.parkedPerLook { return false }
         guard let client = record.client.flatMap(app.client(named:)),
             client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)

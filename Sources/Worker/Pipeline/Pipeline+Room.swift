@@ -108,6 +108,7 @@ extension Pipeline {
         dispatcher.releaseBrakes(of: apps.values)
         if hasRoom, !events.isClosing, !clock.isStopped { digests.poll() }
         holdStateIfRefused()
+        shard.unstoredCounts.sweep(isWhole: shard.share.isWhole, nowNanos: shard.nowNanos)
         newestBadges.lookAgain()
         badgeUpdates.leaveUnsent()
         lookAtStatistics()
@@ -130,7 +131,7 @@ extension Pipeline {
         }
         lookAtParked()
         for twin in claims.takeFreed() { dispatcher.twinEnded(twin) }
-        if shard.writes.refusal != nil { settleUnclaimed() }
+        if shard.writes.refusesSome(nowNanos: shard.nowNanos) { settleUnclaimed() }
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
     }
 

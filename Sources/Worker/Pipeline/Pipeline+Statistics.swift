@@ -34,7 +34,7 @@ extension Pipeline {
 
     /// While Redis does not answer, or takes no writes, nothing waits for the counts.
     private var waitsForCounts: Bool {
-        !shard.statistics.isHeldUp(shard.nowNanos) && shard.writes.refusal == nil
+        !shard.statistics.isHeldUp(shard.nowNanos) && !shard.writes.refusesSome(nowNanos: shard.nowNanos)
     }
 
     /// Counts that a partition waits for, before it goes, are written at once.

@@ -228,6 +228,7 @@ final class Pipeline {
         if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
         lookup.voidPresence(of: job, candidate)
         guard decider.decide(job, candidate) else { return dispatcher.endUnrecorded(job) }
+        if !shard.unstoredChanges.isEmpty, waitForChanges(job, candidate) == .kept { return }
         if tokenLoss.admit(job, candidate) == .kept { return }
         // Before the claim is sent: its answer and that of a token's owner come from two nodes of a cluster, and a twin
         // that ends between them would be visible in neither.
@@ -247,6 +248,7 @@ final class Pipeline {
             return lookup.readAgain(job)
         }
         if candidate.earlierTry == .ended { return dispatcher.endDuplicate(job) }
+        if !shard.unstoredChanges.isEmpty, waitForChanges(job, candidate) == .kept { return }
         guard claims.takeKey(job) == .goesOn else {
             dispatcher.waitForTwin(job)
             return lookup.passed(job)

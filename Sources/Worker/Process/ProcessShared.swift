@@ -10,6 +10,8 @@ package final class ProcessShared: Sendable {
     let share = PartitionShare()
     let conversations = ConversationsInHand()
     let parkedOnTheWay = ParkedOnTheWay()
+    let unstoredChanges = UnstoredChanges()
+    let unstoredCounts = UnstoredCounts()
     /// Names the process among all workers.
     let mark: String
     /// The progress of user state.

@@ -89,6 +89,9 @@ public struct ClaimRequest: Sendable {
         self.counted = counted
         self.nowMs = nowMs
     }
+
+    /// The user's number in Redis is another one once it is stored.
+    var changesBadge: Bool { !uid.isEmpty && (counted || subject.revoke?.badge == .decrease) }
 }
 
 /// The result of a claim.

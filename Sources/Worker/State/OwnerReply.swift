@@ -78,6 +78,9 @@ public struct BadgeReading: Sendable, Equatable {
         (self.value, self.taken, self.past) = (StateKeys.time(value), StateKeys.time(taken), StateKeys.time(past))
     }
 
+    /// Some messages of the ledger are part of the report.
+    var hasPast: Bool { past > 0 }
+
     /// The client has reported a total.
     var hasReport: Bool { atMs != nil }
 

@@ -94,6 +94,11 @@ struct PlainClaim {
             hasReport: base.hasReport)
     }
 
+    /// The ledger may have expired since the entries before the client's report were counted: the script counts them again.
+    func mayBeExpired(nowMs: Int64) -> Bool {
+        isCounted && base.hasPast && StateKeys.ledgerEpoch(nowMs: nowMs) - (epoch ?? 0) >= StateKeys.ledgerEpochs
+    }
+
     /// What to renew for a ledger with a new entry: its lifetime, and the age for the next renewal.
     func renewal(nowMs: Int64) -> (life: Bool, epoch: Int64?) {
         guard isCounted else { return (false, nil) }

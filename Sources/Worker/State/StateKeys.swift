@@ -37,7 +37,7 @@ enum StateKeys {
     /// Lua counts in doubles. A larger time or number would lose its last digits.
     static let numberMax: Int64 = 9_007_199_254_740_991
     static let markSecondsMin: Int64 = 86_400
-    static let markSecondsMax: Int64 = 30 * 86_400
+    static let markSecondsMax: Int64 = 61 * 86_400
     static let acknowledgementSeconds: Int64 = 600
     static let reportSeconds: Int64 = 7 * 86_400
     static let activitySeconds: Int64 = 13 * 3600
@@ -52,6 +52,8 @@ enum StateKeys {
     /// A ledger's lifetime, and the length of an age: no entry is removed before it is thirty days old.
     static let ledgerSeconds: Int64 = 3_456_000
     static let ledgerEpochMs: Int64 = 691_200_000
+    /// A ledger that was not renewed for so many ages may have expired.
+    static let ledgerEpochs = ledgerSeconds * 1000 / ledgerEpochMs
 
     /// The period in which the ledger's lifetime is renewed once.
     static func ledgerEpoch(nowMs: Int64) -> Int64 { time(nowMs) / ledgerEpochMs }

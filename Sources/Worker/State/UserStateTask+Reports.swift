@@ -18,6 +18,14 @@ extension UserStateTask {
         }
     }
 
+    /// The present step writes; those of a report before its last one only read.
+    var writes: Bool {
+        switch state.change {
+        case .openReport(let report), .arrivedReport(let report): report.msgID == nil || step == .record
+        case .bind, .unbind, .settings, .mute, .read, .badgeReport, .ack, .forget: true
+        }
+    }
+
     mutating func takeReport(_ report: UserState.PushReport, _ reply: borrowing RedisReply) -> Progress {
         switch step {
         case .start where report.msgID != nil:

@@ -82,6 +82,8 @@ struct ClaimsTests {
             world.answer(.error("OOM command not allowed"))
             #expect(world.redis.commands.last == "peek c:d1:{im:u}mm")
             #expect(job.candidate?.owesClaim == true)
+            #expect(!world.shard.isBadgeExact(app: "im", uid: "u"), "the next message's number would lack it")
+            #expect(world.shard.isBadgeExact(app: "im", uid: "v") == world.shard.share.isWhole)
         }
     }
 

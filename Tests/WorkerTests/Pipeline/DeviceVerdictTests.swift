@@ -368,6 +368,24 @@ struct UnclaimedTests {
         #expect(owed.request.uid == "u" && owed.request.subject.revoke == subject.revoke)
     }
 
+    @Test func anOwedClaimKeepsWhatTheMarkIsToSay() throws {
+        let subject = ClaimSubject(kind: .message, id: "m", conversation: "c", sentMs: 1, expireAtMs: 2)
+        var writer = JSONWriter(reservingCapacity: 320)
+        var owed = OwedClaim(
+            ClaimRequest(app: "im", uid: "u", subject, counted: true, nowMs: 3), eventID: "e")
+        owed.note = [0x81, 0, 255]
+        owed.write(to: &writer)
+        let read = writer.bytes.withUnsafeBytes { OwedClaim($0, nowMs: 3) }
+        #expect(read?.note == [0x81, 0, 255])
+    }
+
+    /// A message may be repeated until it expires.
+    @Test func aMarkLivesUntilItsMessageExpires() {
+        let days: Int64 = 60 * 86_400
+        #expect(StateKeys.markSeconds(expireAtMs: days * 1000, nowMs: 0) >= days)
+        #expect(StateKeys.markSeconds(expireAtMs: .max, nowMs: 0) < 100 * 86_400)
+    }
+
     @Test func aRepeatOfARecipientInTheTopicPushesNothing() throws {
         let states = try ScriptedShard.withPipeline { world, pipeline in
             let request = ClaimRequest(

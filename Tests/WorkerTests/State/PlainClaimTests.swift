@@ -47,6 +47,41 @@ struct PlainClaimTests {
         await world.end()
     }
 
+    /// Forty days without a message: the ledger is gone, and what of it was part of the client's total is no correction any more.
+    @Test(arguments: [true, false])
+    func afterTheLedgerHasExpiredEachMessageAddsOneToTheReport(isPlain: Bool) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 1...3 as ClosedRange<Int64> {
+            _ = try await world.claimPlainly(.message("u", "m\(index)", "c", sent: base + index))
+        }
+        _ = try await world.change("u", .badgeReport(device: "d", value: 5, clientMs: base + 10))
+        let state = "c:s:{\(StateWorld.app):u}"
+        try await world.raw("DEL", "c:l:{\(StateWorld.app):u}")
+        try await world.raw("HSET", state, "e", "\((base + 1000) / 691_200_000 - 5)")
+        var badges: [Int64?] = []
+        for index in 1...5 as ClosedRange<Int64> {
+            let request = ClaimRequest.message("u", "n\(index)", "c", sent: base + 20 + index)
+            badges.append(isPlain ? try await world.claimPlainly(request).badge : try await world.claim(request).badge)
+        }
+        #expect(badges == [6, 7, 8, 9, 10])
+        #expect(try await world.badge("u") == 10)
+        await world.end()
+    }
+
+    /// The entries that are left of the client's total stay a correction.
+    @Test func aLedgerThatWasKeptKeepsItsCorrection() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 1...3 as ClosedRange<Int64> {
+            _ = try await world.claimPlainly(.message("u", "m\(index)", "c", sent: base + index))
+        }
+        _ = try await world.change("u", .badgeReport(device: "d", value: 5, clientMs: base + 10))
+        try await world.raw("HSET", "c:s:{\(StateWorld.app):u}", "e", "\((base + 1000) / 691_200_000 - 5)")
+        #expect(try await world.claimPlainly(.message("u", "n", "c", sent: base + 20)).badge == 6)
+        await world.end()
+    }
+
     @Test func aReadAReportOrARevokeThatComesBetweenIsSettledByTheScript() async throws {
         let world = try StateWorld()
         try await world.connect()
@@ -261,7 +296,7 @@ extension StateWorld {
         try await between(.beforeLooking)
         try await ask({ try $0.lookBehindClaim(request, tag: $1) }, { box.claim.didLook($0, at: subject) })
         try await between(.beforeSettling)
-        guard let reply = box.claim.reply else {
+        guard !box.claim.mayBeExpired(nowMs: request.nowMs), let reply = box.claim.reply else {
             var request = request
             request.wasAdded = box.claim.isAdded
             return try await claim(request)

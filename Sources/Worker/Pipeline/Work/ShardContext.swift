@@ -21,6 +21,9 @@ final class ShardContext {
     let stateProgress: StateProgress
     /// Whether Redis accepts writes.
     let writes: RedisWrites
+    /// Of the process.
+    let unstoredChanges: UnstoredChanges
+    let unstoredCounts: UnstoredCounts
     private let wallClock: WallClock
     private var clock: ShardClock
     var clockWatch = ClockWatch()
@@ -62,7 +65,9 @@ final class ShardContext {
         conversations = parts.shared.conversations
         sharedKeys = parts.shared.dedupKeys
         processMark = parts.shared.mark
-        writes = RedisWrites(log: parts.log)
+        unstoredChanges = parts.shared.unstoredChanges
+        unstoredCounts = parts.shared.unstoredCounts
+        writes = RedisWrites(log: parts.log, counts: parts.shared.unstoredCounts)
         waits = parts.waits
         wallClock = parts.shared.wallClock
         clock = ShardClock(wallMs: parts.shared.wallClock.nowMs(on: parts.loop), nowNanos: parts.loop.nowNanos)
@@ -109,6 +114,12 @@ final class ShardContext {
     /// Redis accepted a write.
     func noteWritten() {
         if writes.refusal != nil { writes.taken(nowNanos: nowNanos) }
+    }
+
+    /// Redis has stored everything that changes the user's badge, as far as this process can know: its number may be sent.
+    func isBadgeExact(app: String, uid: String) -> Bool {
+        unstoredCounts.isEmpty
+            || unstoredCounts.isExact(UnstoredChanges.user(app, uid), isWhole: share.isWhole, nowNanos: nowNanos)
     }
 
     /// Redis' keys have been with the same processes for a while. Otherwise data that a process had not replicated when

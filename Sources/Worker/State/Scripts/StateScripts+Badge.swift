@@ -117,6 +117,10 @@ extension StateScripts {
           size = size - 1
           if base >= sent then past = countPast(KEYS[3], base) end
         end
+        -- The ledger may have expired since they were counted.
+        if past > 0 and math.floor(ARGV[7] / 691200000) - (tonumber(s[4]) or 0) >= 5 then
+          past = countPast(KEYS[3], base)
+        end
         if kind == 'f' then
           if past ~= wasPast then
             redis.call('HSET', KEYS[2], 'b', string.format('%d %d %d %d', base, value, taken, past))

@@ -49,6 +49,8 @@ final class BadgeUpdate {
     var unackedRecords = 0
     /// Its records that go to other owners; nil for none.
     var going: (changes: [ChangeJob], events: [EventJob])?
+    /// Some device did not get the number, because it was not exact.
+    var isWithheld = false
     /// They were handed back before all devices were updated.
     var isLeft = false
 

@@ -102,6 +102,9 @@ final class BadgeUpdates {
     /// Reads the devices to update. From now on another read starts a new update.
     func start(_ ref: WorkRef) {
         guard let update = work.badgeUpdate(ref) else { return shard.late() }
+        if !mayUpdate(update), update.going == nil {
+            return shard.timers.schedule(.badgeUpdate(ref), dueNanos: shard.nowNanos &+ Self.pauseNanos)
+        }
         if joinable[update.owner] === update { joinable[update.owner] = nil }
         update.hasFailed = false
         update.awaiting = 2
@@ -111,6 +114,14 @@ final class BadgeUpdates {
         ask(update) { (store) throws(RedisFault) in
             try store.pushedDevices(app: update.app.id, uid: update.uid, tag: update.tag(.updateDevices))
         }
+    }
+
+    private static let pauseNanos: UInt64 = 500_000_000
+
+    /// Redis has all changes of the user, and all messages that count.
+    private func mayUpdate(_ update: BadgeUpdate) -> Bool {
+        !shard.unstoredChanges.contains(UnstoredChanges.user(update.app.id, update.uid))
+            && shard.isBadgeExact(app: update.app.id, uid: update.uid)
     }
 
     private func ask(_ update: BadgeUpdate, _ send: (StateStore) throws(RedisFault) -> Void) {
@@ -194,6 +205,11 @@ final class BadgeUpdates {
         }
         if !target.isOwned { return stop(update, index, .tokenMoved) }
         if target.isNumberLost || update.isTold(target.token.device) { return stop(update, index, nil) }
+        // It was so when the update began. The user's next read sends the number.
+        if !mayUpdate(update) || shard.unstoredChanges.contains(UnstoredChanges.token(update.app.id, token.hex)) {
+            update.isWithheld = true
+            return stop(update, index, nil)
+        }
         let badge = BadgeRule.alone(target.base.badge(size: target.size), cap: update.app.policy.badgeCap)
         if let newest = update.newest, badge <= newest.pushed || sender.hasWaiting(for: update.queueKey(index)) {
             return stop(update, index, .coalesced)
@@ -298,7 +314,7 @@ final class BadgeUpdates {
         if update.going != nil { goingCount -= 1 }
         if update.newest != nil {
             if let target = update.targets.first { newest.remove(target.token.record.hex) }
-        } else if !update.isLeft {
+        } else if !update.isLeft, !update.isWithheld {
             try? shard.store.loweredBadgeSent(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
         }
         if !update.events.isEmpty {

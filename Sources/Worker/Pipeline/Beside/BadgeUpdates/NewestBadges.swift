@@ -20,7 +20,10 @@ final class NewestBadges {
     private var followed: [UInt64: AcceptedBadge] = [:]
     /// Numbers that are to be sent again, by device.
     private var overtaken: [UInt64: Overtaken] = [:]
+    /// Pushes without their number, by device: it is sent once it is exact.
+    private var withheld: [UInt64: AcceptedBadge] = [:]
     private var isClosed = false
+    private static let withheldAtOnce = 1_000
     private static let pauseNanos: UInt64 = 500_000_000
 
     private struct Overtaken {
@@ -53,6 +56,11 @@ final class NewestBadges {
     var count: Int { looks.count + overtaken.count }
 
     func look(_ accepted: AcceptedBadge) {
+        if accepted.isWithheld {
+            if withheld.count < shard.limits.recipientsMax { withheld[accepted.queueKey] = accepted }
+            return
+        }
+        if !withheld.isEmpty { withheld[accepted.queueKey] = nil }
         if !overtaken.isEmpty { overtaken[accepted.queueKey] = nil }
         if isFollowed(accepted) { return leaveToFollower(accepted) }
         if !followed.isEmpty { followed[accepted.queueKey] = nil }
@@ -66,10 +74,20 @@ final class NewestBadges {
     /// Once a second: numbers that are to be sent again, and checks that were left to pushes that were not accepted.
     func lookAgain() {
         sendOvertaken()
+        readWithheld()
         if followed.isEmpty { return }
         let left = followed.filter { !isFollowed($0.value) }
         for (key, accepted) in left.sorted(by: { $0.value.isBefore($1.value) }) {
             followed[key] = nil
+            read(accepted)
+        }
+    }
+
+    private func readWithheld() {
+        if withheld.isEmpty || shard.writes.refusal != nil { return }
+        let exact = withheld.filter { shard.isBadgeExact(app: $0.value.app.id, uid: $0.value.uid) }
+        for (key, accepted) in exact.sorted(by: { $0.value.isBefore($1.value) }).prefix(Self.withheldAtOnce) {
+            withheld[key] = nil
             read(accepted)
         }
     }
@@ -167,6 +185,8 @@ struct AcceptedBadge {
     var token: BoundToken
     /// As pushed, so it is capped.
     var badge: Int64
+    /// It was pushed without a number, because that was not exact.
+    var isWithheld = false
     /// `sent_ms` of its message: a client that has reported its total since knows its number.
     var asOfMs: Int64
     /// A client's report may be part of the number.

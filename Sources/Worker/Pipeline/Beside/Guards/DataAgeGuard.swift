@@ -124,6 +124,9 @@ final class DataAgeGuard {
 
     /// All servers have noted these offsets.
     private func didBeatEverywhere() {
+        // The beats were writes.
+        shard.noteWritten()
+        userStates.retryRefused()
         userState.restartedPlaces = []
         compared.formUnion(comparedNext)
         if looksAtEviction { tokenLoss.didLookEverywhere(sentNanos: sentNanos) }

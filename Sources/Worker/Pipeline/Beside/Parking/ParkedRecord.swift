@@ -64,6 +64,12 @@ struct ParkedRecord: Sendable, Equatable {
         return id.first.flatMap { PairKind(rawValue: String($0)) }
     }
 
+    /// The recipient's dedup key, if Redis refused its mark.
+    var dedupKey: PushID? {
+        guard let uid, let kind = dedupKind else { return nil }
+        return PushIDPrefix(app: app, uid: uid, kind: kind, id: String(id.dropFirst())).id()
+    }
+
     /// The same work goes to another record.
     mutating func noteFormer(_ place: RecordPlace) {
         if !place.isCounted { formerNames = formerNames.suffix(7) + [place.name] }

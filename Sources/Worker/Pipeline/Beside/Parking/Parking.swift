@@ -171,6 +171,7 @@ final class Parking {
         if work.record.dedupKind == nil { return }
         unmarked.append(work)
         markParked(work)
+        noteUnstored(work.record)
     }
 
     /// A repeat of its event that another shard reads then finds that it waits here. Tried again each second: Redis may still
@@ -180,6 +181,13 @@ final class Parking {
         try? shard.store.markParked(
             app: work.record.app, uid: uid, kind: kind, id: String(work.record.id.dropFirst()),
             untilMs: work.record.dueMs &- shard.steadyMs &+ shard.nowMs, tag: Tag.noteBits)
+    }
+
+    /// Its message counts, and Redis does not have it yet.
+    private func noteUnstored(_ record: ParkedRecord) {
+        guard record.facts.contains(.owesCount), let uid = record.uid, let message = record.dedupKey else { return }
+        shard.unstoredCounts.insert(
+            message, of: UnstoredChanges.user(record.app, uid), nowNanos: shard.nowNanos)
     }
 
     private func moveBehind(_ work: ParkedWork) {
@@ -230,7 +238,10 @@ final class Parking {
         devices.sweep(nowNanos: shard.nowNanos, hasParked: count > 0)
         wheel.sweep(nowMs: shard.steadyMs)
         unmarked.removeAll { $0.record.dueMs <= shard.steadyMs }
-        for work in unmarked { markParked(work) }
+        for work in unmarked {
+            markParked(work)
+            noteUnstored(work.record)
+        }
         let full = intake.fullParkedPartitions
         if full.isEmpty || !hasRoom { return }
         moves &+= 1

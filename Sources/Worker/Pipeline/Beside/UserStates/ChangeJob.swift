@@ -28,6 +28,8 @@ final class ChangeJob {
     var counted = RecordCounts()
     /// Its step is with Redis and long (`UserStates.heavyInHand`).
     var isHeavy = false
+    /// While Redis has not stored it (`UnstoredChanges`); empty before its first try has failed.
+    var unstoredKeys: [UnstoredChanges.Key] = []
     /// It lowered a badge that devices must get.
     var owesClear = false
     /// The process that served its keys at its start (`UserStates.generation`).
@@ -61,6 +63,35 @@ final class ChangeJob {
         case .owed(let owed, _): owed.request.uid
         case .rejected: nil
         }
+    }
+
+    // MARK: While Redis has not stored it
+
+    /// Pushes wait for a change; numbers wait for a claim that changes them.
+    func noteUnstored(_ shard: ShardContext) {
+        switch task {
+        case .rejected: break
+        case .state(let task):
+            if !unstoredKeys.isEmpty { return }
+            unstoredKeys = task.unstoredKeys
+            if !unstoredKeys.isEmpty { shard.unstoredChanges.insert(unstoredKeys) }
+        case .owed(let owed, isClaimed: false) where owed.request.changesBadge:
+            shard.unstoredCounts.insert(owed.message, of: owed.user, nowNanos: shard.nowNanos)
+        case .owed: break
+        }
+    }
+
+    /// Also if it can never be stored. One that is left at the process' end keeps pushes waiting until then.
+    func noteStored(_ shard: ShardContext) {
+        if unstoredKeys.isEmpty { return }
+        shard.unstoredChanges.remove(unstoredKeys)
+        unstoredKeys = []
+    }
+
+    /// Its present step writes. A Redis that refuses writes answers the others.
+    var writes: Bool {
+        if case .state(let task) = task { return task.writes }
+        return true
     }
 
     /// - Returns: whether its record came from one of these partitions of the intake.

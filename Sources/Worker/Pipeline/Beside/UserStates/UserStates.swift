@@ -74,6 +74,7 @@ final class UserStates {
         owedCount += 1
         let job = ChangeJob(
             ChangeJob.Origin(intake, record), .owed(owed, isClaimed: false), app: app, eventID: owed.eventID)
+        job.noteUnstored(shard)
         begin(job, isEmpty: false)
     }
 
@@ -81,6 +82,8 @@ final class UserStates {
         job.ref = changes.insert(job)
         if case .state(let task) = job.task { job.generation = generation(of: task) }
         if isEmpty { return end(job, .ignored(.unusable)) }
+        // Also while it waits for an earlier bind of its token.
+        if shard.writes.refusal != nil { job.noteUnstored(shard) }
         if binds.admit(job) == .goesOn { perform(job) }
     }
 
@@ -102,6 +105,7 @@ final class UserStates {
 
     private func end(_ job: ChangeJob) {
         if case .owed = job.task { owedCount -= 1 }
+        job.noteStored(shard)
         changes.remove(job.ref)
         endBind(job)
         if job.origin == nil { return endedAgain() }
@@ -151,14 +155,16 @@ final class UserStates {
     }
 
     private func mark(_ owed: OwedClaim, _ job: ChangeJob) throws(RedisFault) {
+        let note = MarkTrace(bytes: owed.note, seconds: shard.traces.isOff ? 0 : shard.traces.lifeSeconds)
         let mark = shard.store.preparedMark(
-            app: owed.request.app, uid: owed.request.uid, owed.request.subject, nowMs: shard.nowMs)
+            app: owed.request.app, uid: owed.request.uid, owed.request.subject, nowMs: shard.nowMs,
+            trace: owed.note.isEmpty ? nil : note)
         try shard.store.writeMark(mark, tag: job.tag(.change))
     }
 
     func didReply(_ ref: WorkRef, _ reply: borrowing RedisReply) {
-        shard.noteWritten()
         guard let job = changes.find(ref) else { return shard.late() }
+        if job.writes { shard.noteWritten() }
         // After the next step of this job, which waits behind other heavy changes.
         let wasHeavy = job.isHeavy
         job.isHeavy = false
@@ -167,6 +173,7 @@ final class UserStates {
         case .rejected: return
         case .owed(let owed, isClaimed: false):
             let claim = ClaimReply(reply)
+            shard.unstoredCounts.remove(owed.message)
             // Finished elsewhere: there is a mark already.
             if claim?.state == .ended { return end(job) }
             job.owesClear = claim?.owesClear ?? false
@@ -188,6 +195,7 @@ final class UserStates {
             job.failures = 0
             perform(job)
         case .done(let outcome):
+            job.noteStored(shard)
             job.owesClear = task.owesClear
             if job.origin != nil { reports.count(job, task, outcome) }
             if case .refused = outcome {} else { keep(job, task) }
@@ -246,6 +254,7 @@ final class UserStates {
         endHeavy(job)
         if fault.isLasting, case .owed(let owed, isClaimed: false) = job.task {
             // Nothing will count it any more; the mark stops a repeat.
+            shard.unstoredCounts.remove(owed.message)
             job.task = .owed(owed, isClaimed: true)
             return perform(job)
         }
@@ -276,6 +285,7 @@ final class UserStates {
 
     private func retryLater(_ job: ChangeJob) {
         if isHandedBack { return leave(job) }
+        if !job.awaitsMark { job.noteUnstored(shard) }
         job.isWaitingForRetry = true
         job.failures += 1
         // A new generation: replies to the abandoned attempt must not be taken for those of the next.
@@ -285,10 +295,17 @@ final class UserStates {
     }
 
     func retry(_ ref: WorkRef) {
-        guard let job = changes.find(ref) else { return shard.late() }
+        guard let job = changes.find(ref), job.isWaitingForRetry else { return shard.late() }
         job.isWaitingForRetry = false
         stopAwaiting(job)
         perform(job)
+    }
+
+    /// Redis accepts writes: what it refused is tried at once, because pushes and numbers wait for it.
+    func retryRefused() {
+        var waiting: [ChangeJob] = []
+        changes.forEach { if $0.isWaitingForRetry, !$0.awaitsMark { waiting.append($0) } }
+        for job in waiting { retry(job.ref) }
     }
 }
 

@@ -66,10 +66,12 @@ extension Claims {
 
     /// All answers are here: it is claimed, or the script is asked.
     func endPlainly(_ job: RecipientJob, _ candidate: Candidate) {
-        guard let plain = candidate.plainClaim, let reply = plain.reply else { return unsettled.append(job) }
+        let now = shard.nowMs
+        guard let plain = candidate.plainClaim, !plain.mayBeExpired(nowMs: now), let reply = plain.reply else {
+            return unsettled.append(job)
+        }
         candidate.plainClaim = nil
         job.openMark = .notYet
-        let now = shard.nowMs
         let renewal = plain.renewal(nowMs: now)
         if renewal.life {
             // If this is lost with the connection, the next claim does it.

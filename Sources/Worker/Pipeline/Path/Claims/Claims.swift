@@ -303,9 +303,17 @@ final class Claims {
         shard.metrics.unclaimed.add()
         candidate.isUnclaimed = true
         candidate.owesClaim = !fault.isLasting
+        if candidate.owesClaim { noteUnstored(job) }
         ask(job) { (store) throws(RedisFault) in
             try store.peek(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.claim))
         }
+    }
+
+    /// Before an answer to a later claim of the user is taken: its number lacks this one.
+    private func noteUnstored(_ job: RecipientJob) {
+        if !job.claimRequest(nowMs: shard.nowMs).changesBadge { return }
+        shard.unstoredCounts.insert(
+            job.dedupKey, of: UnstoredChanges.user(job.event.app.id, job.uid), nowNanos: shard.nowNanos)
     }
 
     // MARK: Dedup keys
@@ -346,6 +354,7 @@ final class Claims {
     /// A recipient that ended here with an owed claim has no mark in Redis until the claim is paid, even if Redis
     /// accepts writes again.
     func applyRemembered(_ job: RecipientJob, _ candidate: Candidate) {
+        if !candidate.isUnclaimed || candidate.claim?.state == .ended { shard.unstoredCounts.remove(job.dedupKey) }
         if unmarked.contains(job.dedupKey) { candidate.claim?.state = .ended }
         let isOther = job.event.parked?.record.uid == nil && !job.flags.contains(.staysInMemory)
         if isOther, parkedUnmarked.contains(job.dedupKey) {
@@ -359,15 +368,11 @@ final class Claims {
 
     /// An owed claim was read from the topic: after a crash its event may come again.
     func rememberUnmarked(_ owed: OwedClaim) {
-        let request = owed.request
-        unmarked.insert(
-            PushIDPrefix(app: request.app, uid: request.uid, kind: request.subject.kind, id: request.subject.id).id())
+        unmarked.insert(owed.message)
     }
 
     /// The same for a recipient with a record in place of the mark.
     func rememberParked(_ record: ParkedRecord) {
-        guard let uid = record.uid, let kind = record.dedupKind else { return }
-        parkedUnmarked.insert(
-            PushIDPrefix(app: record.app, uid: uid, kind: kind, id: String(record.id.dropFirst())).id())
+        if let message = record.dedupKey { parkedUnmarked.insert(message) }
     }
 }

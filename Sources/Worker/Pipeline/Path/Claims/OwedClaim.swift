@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import JSON
 import PushCore
 
@@ -10,6 +11,15 @@ struct OwedClaim: Sendable {
     var request: ClaimRequest
     /// The id of the claiming event, for a badge update if the event is a revoke that lowers the badge.
     var eventID = ""
+    /// What the mark says of the finished recipient: counts and trace; empty if there are none.
+    var note: [UInt8] = []
+
+    /// The recipient's dedup key.
+    var message: PushID {
+        PushIDPrefix(app: request.app, uid: request.uid, kind: request.subject.kind, id: request.subject.id).id()
+    }
+
+    var user: UnstoredChanges.Key { UnstoredChanges.user(request.app, request.uid) }
 
     /// The record's JSON. The format is internal.
     func write(to writer: inout JSONWriter) {
@@ -28,6 +38,7 @@ struct OwedClaim: Sendable {
             writer.member("badge", revoke.badge.rawValue)
         }
         if subject.clearsOnRead { writer.member("clears", eventID) }
+        if !note.isEmpty { writer.member("note", Hex.string(note)) }
         writer.endObject()
     }
 
@@ -51,6 +62,7 @@ struct OwedClaim: Sendable {
             kind: kind, id: id, conversation: conversation, sentMs: sentMs, seq: tree["seq"]?.int, revoke: revoke,
             expireAtMs: expireMs, clearsOnRead: tree["clears"] != nil)
         eventID = Self.text(tree["clears"], InputLimit.id) ?? ""
+        note = tree["note"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
         request = ClaimRequest(app: app, uid: uid, subject, counted: counted, nowMs: nowMs)
     }
 

@@ -9,8 +9,12 @@ final class RedisWrites {
     /// Since when and how it refuses; nil if it accepts writes.
     private(set) var refusal: Refusal?
     private let log: Log
+    private let counts: UnstoredCounts
     private var limiter = LogLimiter<Line>()
     private static let forgetNanos: UInt64 = 10_000_000_000
+    /// When it refused one last, monotonic; 0: never.
+    private var refusedNanos: UInt64 = 0
+    private static let latelyNanos: UInt64 = 2_000_000_000
 
     struct Refusal {
         /// `RedisFault.Code.name`.
@@ -29,8 +33,9 @@ final class RedisWrites {
         }
     }
 
-    init(log: Log) {
+    init(log: Log, counts: UnstoredCounts) {
         self.log = log
+        self.counts = counts
     }
 
     /// A write was refused.
@@ -39,8 +44,15 @@ final class RedisWrites {
             return report(
                 fault, "a key of this worker is broken: the badge of its user is frozen", nowNanos: nowNanos)
         }
+        refusedNanos = nowNanos
         refusal = Refusal(code: fault.code.name, lastNanos: nowNanos)
+        counts.wasRefused(nowNanos: nowNanos)
         report(fault, "Redis refuses writes: pushes have no badge until it accepts them", nowNanos: nowNanos)
+    }
+
+    /// A write was refused a moment ago, even if another was accepted since: one node of a cluster may be full.
+    func refusesSome(nowNanos: UInt64) -> Bool {
+        refusal != nil || (refusedNanos != 0 && nowNanos &- refusedNanos < Self.latelyNanos)
     }
 
     /// A write was accepted.

@@ -85,6 +85,13 @@ struct EarlierDevices {
 }
 
 extension Decision {
+    /// It waits while changes of its user are not stored. A live device gets its delivery: the gateways know the device, and its
+    /// pushes to other devices wait by themselves.
+    var waitsForChanges: Bool {
+        if alert == .deny(.expired) { return false }
+        return !routes.contains { if case .connection = $0.way { true } else { false } }
+    }
+
     /// Adds a route without a way for each device that needs an end of its own and has no route now (contract section 3: one
     /// verdict per device, or one verdict without device).
     ///

@@ -54,9 +54,10 @@ extension Dispatcher {
             markClaimed(job)
             return recorder.traceWait(job, index, .burst)
         }
+        let isExact = shard.unstoredCounts.isEmpty || shard.isBadgeExact(app: job.event.app.id, uid: job.uid)
         sender.enqueue(
             job, index, to: bound, prefix: candidate.pushIDPrefix,
-            badge: job.badge(candidate.claim?.badge, isLowered: candidate.claim?.lowered ?? false),
+            badge: isExact ? job.badge(candidate.claim?.badge, isLowered: candidate.claim?.lowered ?? false) : nil,
             mayHaveReport: candidate.claim?.hasReport ?? true, claimedNanos: candidate.askedNanos)
     }
 

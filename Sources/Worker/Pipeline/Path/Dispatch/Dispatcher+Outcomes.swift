@@ -132,7 +132,12 @@ extension Dispatcher {
     private func noteShownBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken) {
         if job.flags.contains(.countedLate) { return noteBadge(job, index, token, job.devices[index].push?.badge ?? 0) }
         job.devices[index].push?.mayShowLower = true
-        if !shard.share.isWhole, let badge = job.devices[index].push?.badge { noteBadge(job, index, token, badge) }
+        guard let badge = job.devices[index].push?.badge else {
+            // The number of a message that counts is not 0.
+            if job.isCounted, job.event.app.policy.clearOnRead { noteBadge(job, index, token, nil) }
+            return
+        }
+        if !shard.share.isWhole { noteBadge(job, index, token, badge) }
     }
 
     /// A later round counted the message: the devices that an earlier one pushed are to show that.
@@ -144,7 +149,8 @@ extension Dispatcher {
         }
     }
 
-    private func noteBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken, _ badge: Int64) {
+    /// - Parameter badge: nil: it was withheld.
+    private func noteBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken, _ badge: Int64?) {
         let app = job.event.app
         if !job.event.showsBadge || token.record.type != .alert || app.policy.badge != .server { return }
         let burst =
@@ -152,7 +158,8 @@ extension Dispatcher {
             ? nil : BurstRule.key(app: app.id, uid: job.uid, conversation: job.event.conversationID)
         acceptedBadges.append(
             AcceptedBadge(
-                app: app, uid: job.uid, eventID: job.event.id, token: token, badge: badge, asOfMs: job.event.sentMs,
+                app: app, uid: job.uid, eventID: job.event.id, token: token, badge: badge ?? 0,
+                isWithheld: badge == nil, asOfMs: job.event.sentMs,
                 mayHaveReport: job.devices[index].push?.mayHaveReport ?? true, burst: burst))
     }
 

@@ -78,6 +78,22 @@ extension Dispatcher {
     private static let unclaimedMs: Int64 = 5_000
     private static let unclaimedNanos: UInt64 = 500_000_000
 
+    /// A change of the user is read and not stored. It is tried again a few times first, because a failover lasts a second.
+    func parkForChanges(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
+        guard candidate.failures >= Self.changeTriesMax, !job.isDecided, job.mayPark else { return .goesOn }
+        // A digest comes again at the end of its lease.
+        if job.event.digest != nil {
+            job.event.isHandedBack = true
+            endUnrecorded(job)
+            return .kept
+        }
+        guard job.machine.decided() else { return .goesOn }
+        parkWhole(job, .behind, dueMs: shard.steadyMs &+ Self.unclaimedMs)
+        return .kept
+    }
+
+    private static let changeTriesMax = 3
+
     /// Several times a second: pushes that wait for their turn do not keep the event open either, where a push of it was accepted.
     func parkUnclaimed() {
         var jobs: [RecipientJob] = []
@@ -165,7 +181,10 @@ extension Dispatcher {
 
     private func parkWhole(_ job: RecipientJob, _ cause: ParkCause, dueMs: Int64) {
         noteDecided(job)
-        recorder.write(OutcomeRecord(uid: job.uid, verdict: .parked, reason: cause.rawValue), of: job)
+        // Recorded once, however often it is parked again.
+        if job.event.parked?.record.uid == nil {
+            recorder.write(OutcomeRecord(uid: job.uid, verdict: .parked, reason: cause.rawValue), of: job)
+        }
         write(job, waits: [RecipientParking.Wait(device: -1, cause: cause, dueMs: dueMs)])
     }
 
@@ -256,7 +275,9 @@ extension Dispatcher {
         record.expiresAtMs = event.expiresAtMs
         record.source = event.origin?.source ?? EventSource()
         record.client = first?.client
-        record.devices = waits.compactMap { $0.device < 0 ? nil : job.devices[$0.device].route.device }
+        record.devices = waits.flatMap { wait in
+            wait.device < 0 ? job.parking?.returned ?? [] : [job.devices[wait.device].route.device]
+        }
         record.done = job.parking?.done ?? []
         for device in job.devices where device.phase == .ended && !record.done.containsSame(device.route.device) {
             record.done.append(device.route.device)
@@ -265,7 +286,10 @@ extension Dispatcher {
         record.counts = recorder.takeCounts(of: job)
         record.facts = ParkedFacts(of: job.flags)
         if let parked = event.parked {
-            record.facts.formUnion(parked.record.facts.intersection(.countsSource))
+            // Parked whole before its decision, it has what it came with.
+            let isWhole = waits.contains { $0.device < 0 }
+            record.facts.formUnion(
+                parked.record.facts.intersection(isWhole ? [.countsSource, .owesClaim] : .countsSource))
             record.formerNames = parked.record.formerNames
             if parked.record.uid == nil { record.noteFormer(parked.place) }
         } else if job.devices.isEmpty, let place = event.origin?.place {

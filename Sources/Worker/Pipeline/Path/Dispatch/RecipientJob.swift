@@ -95,6 +95,14 @@ final class RecipientJob {
         case inGroup(PreparedCommand)
 
         var inGroup: PreparedCommand? { if case .inGroup(let part) = self { part } else { nil } }
+
+        /// The stored text: of `SET key value`, or of the pair of user and value in the common key.
+        var value: [UInt8]? {
+            switch self {
+            case .own(let command): command.argument(2)
+            case .inGroup(let part): part.argument(1)
+            }
+        }
     }
 
     /// Phones wait for the user's desktop.

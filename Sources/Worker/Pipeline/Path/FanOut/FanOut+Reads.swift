@@ -65,7 +65,7 @@ extension FanOut {
     func retryRead(_ ref: WorkRef) {
         guard let event = work.event(ref) else { return shard.late() }
         switch event.fanOutPhase {
-        case .readingPage, .readingOwners: readPage(of: event)
+        case .readingPage, .readingOwners: if !parkForChanges(event) { readPage(of: event) }
         case .readingSize: readSize(of: event)
         case .readingOriginal: readOriginal(of: event)
         case .readingParked: readParked(event)
@@ -77,6 +77,10 @@ extension FanOut {
     // MARK: Pages
 
     func readPage(of event: EventJob) {
+        if isBeforeChanges(event) {
+            event.fanOutPhase = .readingPage
+            return retryLater(event)
+        }
         // Again after a fault: the note may be lost with the connection.
         if event.audience.isUnread { noteTry(of: event) }
         if let tokens = event.audience.tokenPage { return readOwners(of: event, tokens) }
@@ -196,6 +200,41 @@ extension FanOut {
         endAudience(event)
         behind.append((event, leftMs))
     }
+
+    // MARK: Unstored changes
+
+    /// Its recipients follow from tokens, or from an activity, of which a change is read and not stored.
+    private func isBeforeChanges(_ event: EventJob) -> Bool {
+        let (changes, app) = (shard.unstoredChanges, event.app.id)
+        if changes.isEmpty { return false }
+        if let tokens = event.audience.tokenPage {
+            return tokens.contains { changes.contains(UnstoredChanges.token(app, $0)) }
+        }
+        return event.audience.activity.map { changes.contains(UnstoredChanges.activity(app, $0)) } ?? false
+    }
+
+    /// After a few tries the event is parked, unless some of its recipients have begun.
+    private func parkForChanges(_ event: EventJob) -> Bool {
+        guard isBeforeChanges(event), event.failures >= Self.changeTriesMax, !event.hasRecipients,
+            event.raw.count <= ParkedRecord.rawMax, open.contains(where: { $0 === event })
+        else { return false }
+        event.didRead()
+        open.removeAll { $0 === event }
+        if let work = event.parked {
+            work.record.dueMs = shard.steadyMs &+ Self.changesMs
+            work.parksAgain = true
+        } else {
+            event.isHandedBack = true
+            behind.append((event, Self.changesMs))
+        }
+        event.audience.abandon()
+        endAudience(event)
+        shard.requestTurn()
+        return true
+    }
+
+    private static let changeTriesMax = 3
+    private static let changesMs: Int64 = 5_000
 
     // MARK: Revokes
 

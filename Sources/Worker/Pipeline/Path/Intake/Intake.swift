@@ -295,7 +295,7 @@ extension Intake: KafkaConsumerDelegate {
     func kafka(_ consumer: KafkaConsumer, progressOf partition: TopicPartition) -> PartitionOffset? {
         let live = progress(of: partition)
         // While Redis takes no writes, only committed offsets keep a crash from repeating pushes.
-        if shard.writes.refusal != nil { return live }
+        if shard.writes.refusesSome(nowNanos: shard.nowNanos) { return live }
         return shard.statistics.committable(countedPlace(partition), live, nowNanos: shard.nowNanos)
     }
 

@@ -288,10 +288,19 @@ final class Recorder {
 
     private func storeOwedClaim(_ job: RecipientJob) {
         var writer = JSONWriter(reservingCapacity: 320)
-        OwedClaim(job.claimRequest(nowMs: shard.nowMs), eventID: job.event.id).write(to: &writer)
+        var owed = OwedClaim(job.claimRequest(nowMs: shard.nowMs), eventID: job.event.id)
+        owed.note = finishedNote(of: job)
+        owed.write(to: &writer)
         owedCount += 1
         shard.metrics.parked.add()
         outbox.send(topics.parked, key: job.event.app.id + job.uid, value: writer, tag: job.tag(.owedClaim))
+    }
+
+    /// The mark's bytes behind the state. A recipient whose mark is built has nothing else any more.
+    private func finishedNote(of job: RecipientJob) -> [UInt8] {
+        if let value = (job.mark ?? preparedMark(of: job)).value { return Array(value.dropFirst()) }
+        shard.mistake("a mark without a value")
+        return []
     }
 
     /// The broker has the record of a recipient's owed claim.

@@ -78,7 +78,9 @@ extension Sender {
             // The script has marked it, unless it was only asked to peek.
             if job.devices[index].push?.check?.isPeek == false { job.openMark = .mayExist }
             job.note(claim, isFirst: false)
-            job.devices[index].push?.badge = job.badge(claim.badge, isLowered: claim.lowered)
+            let isExact =
+                shard.unstoredCounts.isEmpty || shard.isBadgeExact(app: job.event.app.id, uid: job.uid)
+            job.devices[index].push?.badge = isExact ? job.badge(claim.badge, isLowered: claim.lowered) : nil
             job.devices[index].push?.mayHaveReport = claim.hasReport
             let mark = claim.state == .ended && reply.count > 3 ? PairMark.counts(reply[3]) : nil
             let outcome = job.outcome(ofDevice: index, in: mark)
@@ -110,6 +112,25 @@ extension Sender {
         }
     }
 
+    /// A change of the user or of the token is read and not stored: the push is parked, or checked again later.
+    func waitForChanges(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) -> Passage {
+        let changes = shard.unstoredChanges
+        guard let token = job.devices[index].push?.token,
+            changes.contains(UnstoredChanges.user(job.event.app.id, job.uid))
+                || changes.contains(UnstoredChanges.token(job.event.app.id, token.record.hex))
+        else { return .goesOn }
+        guard job.mayPark else {
+            shard.timers.schedule(
+                .retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
+            return .kept
+        }
+        job.devices[index].push?.check = nil
+        stop(job, index, ticket, .park(.behind, dueMs: shard.steadyMs &+ Self.changesMs, client: nil))
+        return .kept
+    }
+
+    private static let changesMs: Int64 = 5_000
+
     private func isOver(_ event: EventJob, _ state: ActivityState, _ token: BoundToken) -> Bool {
         guard let action = event.activity?.action else { return false }
         var state = state
@@ -135,6 +156,7 @@ extension Sender {
         job.devices[index].push?.check = check
         if check.awaiting > 0 { return }
         if !job.isPushing(index) { return shard.late() }
+        if !shard.unstoredChanges.isEmpty, waitForChanges(job, index, ticket: check.ticket) == .kept { return }
         let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
         switch verdict {
         case .askAgain:

@@ -240,6 +240,7 @@ final class Sender {
             return check(job, index, ticket: nil)
         }
         guard let client else { return drop(device, .check(.stop(.noToken))) }
+        if !shard.unstoredChanges.isEmpty, waitForChanges(job, index, ticket: nil) == .kept { return }
         shard.enter(.render)
         guard let push = push(for: job, index, due) else {
             return drop(device, .check(.stop(.payloadTooLarge)))
