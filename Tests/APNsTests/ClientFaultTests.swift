@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import EventLoop
+import Foundation
 import Support
 import Telemetry
 import Testing
@@ -30,6 +31,40 @@ import Testing
                 #expect(!world.client.gate.isPaused)
             }
         }
+    }
+
+    /// A machine that slept for an hour: its monotonic clock, and what was told by it, stood still.
+    @Test func `a token that an hour of sleep made old is signed by the wall clock`() async throws {
+        try await withWorld { loop, world in
+            await loop.run { test in
+                test.loop.unixOriginMs = test.loop.wallMs - Int64(test.loop.nowNanos / 1_000_000) - 3_600_000
+                let oldest = test.loop.wallMs / 1000 - 3600
+                world.peer.onRequest = { request, connection in
+                    if Self.issuedAt(request.authorization) ?? 0 < oldest {
+                        connection.answer(request.stream, 403, #"{"reason":"ExpiredProviderToken"}"#)
+                    } else {
+                        connection.answer(request.stream, 200)
+                    }
+                }
+                world.send(1...20)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.acceptedCount == 20)
+                #expect(!world.client.gate.isPaused)
+            }
+        }
+    }
+
+    /// The `iat` of a provider token, s.
+    private static func issuedAt(_ authorization: String?) -> Int64? {
+        guard let part = authorization?.split(separator: ".").dropFirst().first else { return nil }
+        let text = part.replacing("-", with: "+").replacing("_", with: "/")
+        let padded = text + String(repeating: "=", count: (4 - text.count % 4) % 4)
+        guard let data = Data(base64Encoded: padded) else { return nil }
+        let claims = String(decoding: data, as: UTF8.self)
+        guard let start = claims.firstRange(of: "\"iat\":")?.upperBound else { return nil }
+        return Int64(claims[start...].prefix { $0.isNumber })
     }
 
     @Test func refusedCredentialPausesAndAProbeResumes() async throws {

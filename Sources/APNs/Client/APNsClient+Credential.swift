@@ -55,6 +55,8 @@ extension APNsClient {
 
     /// 403 ExpiredProviderToken: signs one new token, and replaces the connections that used the old one.
     private func renewToken(version: Int, _ reason: APNsReason, on connection: APNsConnection) {
+        // A machine that slept: its monotonic clock stood still, and by the loop's time the next token would be as old as this one.
+        if loop.wallMs &- loop.unixMs > TokenPlan.aheadMaxMs { loop.takeWallClock() }
         guard let tokens = connection.tokens, tokens.renewAfterExpiry(version: version, nowMs: loop.unixMs) else {
             return refuse(reason, connection.identity)
         }

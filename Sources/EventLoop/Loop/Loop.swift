@@ -155,6 +155,9 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         return turnWallMs
     }
 
+    /// From now on `unixMs` goes by the machine's present time, until the owner knows better.
+    package func takeWallClock() { unixOriginMs = wallMs &- Int64(truncatingIfNeeded: nowNanos / 1_000_000) }
+
     /// The Unix time that objects of the loop go by where their owner knows it better than the machine's clock; else `wallMs`.
     public var unixMs: Int64 {
         unixOriginMs.map { $0 &+ Int64(truncatingIfNeeded: nowNanos / 1_000_000) } ?? wallMs
