@@ -81,6 +81,19 @@ struct Digests {
         #expect(body(try stage.look().accepted(token("g3", "phone")).last) == "You have 3 new messages")
     }
 
+    @Test func `a digest that was due while APNs was away comes within seconds of its return`() throws {
+        let stage = try night("g9")
+        _ = stage.takeAPNsDown()
+        try makeDue("g9", stage)
+        stage.wait(.seconds(60))
+        stage.bringAPNsUp()
+        try until("the digest is out", within: .seconds(30)) {
+            try stage.look().accepted(token("g9", "phone")).count == 1
+        }
+        try until("it is done") { try isDone("g9", stage) }
+        #expect(try stage.look().accepted(token("g9", "phone")).count == 1)
+    }
+
     @Test func aUserWithTheAppOpenGetsNoDigest() throws {
         let stage = try night("g4")
         try stage.redis([Gateway.lease("gw-g4"), Gateway.presence("g4", "pad", gateway: "gw-g4")])

@@ -22,6 +22,8 @@ final class Digests {
 
     /// Time after which another worker tries a digest.
     private static let leaseMs: Int64 = 120_000
+    /// Between two attempts at a digest while APNs is away.
+    static let againMs: Int64 = 10_000
     /// A digest is useless so many hours after DND.
     private static let lifetimeMs: Int64 = 12 * 3_600_000
     private static let claimMax = 64

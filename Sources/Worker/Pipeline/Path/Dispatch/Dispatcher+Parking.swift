@@ -218,6 +218,12 @@ extension Dispatcher {
         wait.cause.holdsDevice && parking.devices.hasWaiting(job.deviceKey(wait.device), before: job.order)
     }
 
+    /// A digest is in Redis, so it is not parked: it is tried again soon, by any worker, and not only at the end of its lease.
+    private func putOff(_ digest: DigestJob, of event: EventJob) {
+        event.isHandedBack = true
+        try? shard.store.planDue(digest.user, atMs: shard.nowMs &+ Digests.againMs, tag: Tag.noteBits)
+    }
+
     private func write(_ job: RecipientJob, waits: [RecipientParking.Wait]) {
         let event = job.event
         markClaimed(job)
@@ -233,8 +239,7 @@ extension Dispatcher {
             for twin in twins { follow(twin, record) }
             endIfComplete(job)
         }
-        // A digest comes again at the end of its lease.
-        guard event.digest == nil else { return event.isHandedBack = true }
+        if let digest = event.digest { return putOff(digest, of: event) }
         if let work = event.parked, work.record.uid != nil, work.isHandedBack { return event.isHandedBack = true }
         if !owesClaim, record.cause == .desktopFirst { noteWait(job, record) }
         // Without a mark only the topic shows the work done since the record was written.
