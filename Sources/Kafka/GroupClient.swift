@@ -71,8 +71,15 @@ package protocol GroupClient: AnyObject {
     func takeEnds() -> EndsAnswer?
     /// The end of a partition from the last fetch; nil before the first. May be lower than the read position.
     func fetchedEnd(_ partition: TopicPartition) -> Int64?
+    /// Of each partition, the offset after all that was delivered, and after offsets without a record that follow it. Absent where
+    /// it is not known.
+    func positions(of partitions: Set<TopicPartition>) -> [(partition: TopicPartition, offset: Int64)]
     /// Asks for the total number of the topics' partitions; nil if no broker answered. `done` may come on another thread.
     func countPartitions(of topics: [String], timeoutMs: Int, _ done: @escaping @Sendable (Int?) -> Void)
+
+    /// Asks which partitions of the topics the whole group has; `KafkaConsumer.askShares` says when the answer is nil. `done` may
+    /// come on another thread.
+    func askShares(of topics: [String], timeoutMs: Int, _ done: @escaping @Sendable ([TopicShare]?) -> Void)
 
     // MARK: Fetching
 

@@ -66,6 +66,8 @@ extension KafkaConfiguration {
             // A broker that returns is found within two seconds. The library's ten seconds may be most of a session.
             ("reconnect.backoff.max.ms", "2000"),
             ("allow.auto.create.topics", "false"),
+            // New partitions are noticed by this question alone. By the library's own interval they stay unread for minutes.
+            ("topic.metadata.refresh.interval.ms", "20000"),
         ]
         switch role {
         case .consumer:

@@ -129,8 +129,9 @@ public final class KafkaConsumer {
     }
 
     package func tookEnd(of partition: TopicPartition, at offset: Int64) {
+        let due = position(partition) ?? offset
         move(partition, at: offset, to: offset)
-        report(.endReached(partition, offset: offset))
+        report(.passed(partition, from: due, to: offset))
     }
 
     package func record(_ error: KafkaError, partition: TopicPartition?) {

@@ -59,8 +59,9 @@ public enum KafkaConsumerEvent: Sendable {
     /// The partition's log began again: the broker gave the offset `at`, below the one that was due. Offsets from before say
     /// nothing about it. Comes before the record of that offset.
     case restarted(TopicPartition, due: Int64, at: Int64)
-    /// The present end of a partition.
-    case endReached(TopicPartition, offset: Int64)
+    /// Between these offsets there is no record, and the next one comes at the second or later: the partition's present end, or
+    /// offsets that hold none.
+    case passed(TopicPartition, from: Int64, to: Int64)
     /// The client has failed permanently. Exit, so that a supervisor restarts the process.
     case fatal(KafkaError)
     /// After `beginClose()`: the member has left the group, and nothing more comes.

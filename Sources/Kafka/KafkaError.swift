@@ -59,6 +59,18 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Each start and each rebalance of a group has it for a moment: a coordinator that still loads the group's offsets, or that
+    /// does not know this member any more.
+    public var isUsualInGroups: Bool {
+        switch rd_kafka_resp_err_t(rawValue: code) {
+        case RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, RD_KAFKA_RESP_ERR_NOT_COORDINATOR,
+            RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS, RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION,
+            RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, RD_KAFKA_RESP_ERR__WAIT_COORD, RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST:
+            true
+        default: false
+        }
+    }
+
     /// The topic or partition does not exist (yet): wait and report, never exit.
     public var isUnknownTopic: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {

@@ -173,9 +173,7 @@ public final class KafkaMergedReader {
     private func take(_ message: UnsafeMutablePointer<rd_kafka_message_t>, _ index: Int) throws(KafkaFault) {
         switch message.pointee.err {
         case RD_KAFKA_RESP_ERR_NO_ERROR:
-            var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
-            let time = rd_kafka_message_timestamp(message, &kind)
-            let timeMs = kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || time < 0 ? nil : time
+            let timeMs = KafkaRecord.timeMs(of: message)
             if isBeforeStart(message.pointee.offset, timeMs) {
                 rd_kafka_message_destroy(message)
             } else if isBehindEnd(message.pointee.offset, timeMs) {

@@ -8,8 +8,10 @@ public struct KafkaRecord: ~Copyable {
     /// Its topic in the consumer's list, and its partition.
     public let partition: TopicPartition
     public let offset: Int64
-    /// Unix ms, and whether it is the broker's time of appending; nil if the broker keeps none.
+    /// Unix ms, and whether it is the broker's time of appending; nil if the record has none.
     public let timestamp: (ms: Int64, isAppendTime: Bool)?
+    /// Whether the record has a time that is not in milliseconds. Such a time counts as absent.
+    public let hasOddTime: Bool
     /// Nil for a record without a key. An empty key is an empty buffer.
     public let key: UnsafeRawBufferPointer?
     /// Nil for a null payload (a tombstone), which is legal.
@@ -24,11 +26,33 @@ public struct KafkaRecord: ~Copyable {
         offset = fields.offset
         key = fields.key.map { UnsafeRawBufferPointer(start: $0, count: fields.key_len) }
         value = fields.payload.map { UnsafeRawBufferPointer(start: $0, count: fields.len) }
+        let time = Self.time(of: message)
+        timestamp = Self.usable(time)
+        hasOddTime = time != nil && timestamp == nil
+    }
+
+    /// Times below it are not Unix milliseconds: the same number of milliseconds is a day of 1973, and the same number of seconds
+    /// a day of the year 5138.
+    static let earliestMs: Int64 = 100_000_000_000
+
+    /// As the broker gives it.
+    private static func time(
+        of message: UnsafeMutablePointer<rd_kafka_message_t>
+    ) -> (ms: Int64, isAppendTime: Bool)? {
         var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
         let time = rd_kafka_message_timestamp(message, &kind)
         let hasTime = kind != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE && time >= 0
-        timestamp = hasTime ? (time, kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME) : nil
+        return hasTime ? (time, kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME) : nil
     }
+
+    @inline(__always)
+    private static func usable(_ time: (ms: Int64, isAppendTime: Bool)?) -> (ms: Int64, isAppendTime: Bool)? {
+        guard let time, time.ms >= earliestMs else { return nil }
+        return time
+    }
+
+    /// The time of a record that is not borrowed.
+    static func timeMs(of message: UnsafeMutablePointer<rd_kafka_message_t>) -> Int64? { usable(time(of: message))?.ms }
 
     /// A record of a model, without headers.
     package init(
@@ -37,13 +61,14 @@ public struct KafkaRecord: ~Copyable {
     ) {
         self.partition = partition
         self.offset = offset
-        self.timestamp = timestamp
+        self.timestamp = Self.usable(timestamp)
+        hasOddTime = timestamp != nil && self.timestamp == nil
         self.key = key
         self.value = value
         message = nil
     }
 
-    /// Unix ms, of creation or append depending on the topic; nil if the broker keeps none.
+    /// Unix ms, of creation or append depending on the topic; nil if the record has none.
     public var timestampMs: Int64? { timestamp?.ms }
 
     /// Bytes of key and value, as the ledger counts them.

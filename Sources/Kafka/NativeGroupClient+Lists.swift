@@ -110,6 +110,14 @@ extension NativeGroupClient {
 
     func takeEnds() -> EndsAnswer? { endsQuery.takeAnswer() }
 
+    func positions(of partitions: Set<TopicPartition>) -> [(partition: TopicPartition, offset: Int64)] {
+        // The library's own numbers, without a broker. It moves them over markers, which it hands to nobody.
+        withList(partitions) { list in
+            guard rd_kafka_position(raw, list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return [] }
+            return offsets(in: list).compactMap { one in one.offset.map { (one.partition, $0) } }
+        } ?? []
+    }
+
     func fetchedEnd(_ partition: TopicPartition) -> Int64? {
         guard topics.indices.contains(partition.topic) else { return nil }
         var low: Int64 = 0
@@ -121,6 +129,10 @@ extension NativeGroupClient {
 
     func countPartitions(of topics: [String], timeoutMs: Int, _ done: @escaping @Sendable (Int?) -> Void) {
         handle.countPartitions(of: topics, timeoutMs: timeoutMs, done)
+    }
+
+    func askShares(of topics: [String], timeoutMs: Int, _ done: @escaping @Sendable ([TopicShare]?) -> Void) {
+        handle.askShares(of: topics, group: group, timeoutMs: timeoutMs, done)
     }
 
     /// The group's committed offsets from the broker. Blocks up to `timeoutMs`; for tests.

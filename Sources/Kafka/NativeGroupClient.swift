@@ -7,6 +7,7 @@ import CRdkafka
 /// rebalance.
 final class NativeGroupClient: GroupClient {
     let topics: [String]
+    let group: String
     let reportsEnds: Bool
     let startsAtOldest: Bool
     let isToldOfEmptyShares: Bool
@@ -29,6 +30,7 @@ final class NativeGroupClient: GroupClient {
     init(_ configuration: KafkaConfiguration, topics: [String], reportsEnds: Bool) throws(KafkaFault) {
         try Self.check(topics: topics)
         self.topics = topics
+        group = configuration.group
         self.reportsEnds = reportsEnds
         startsAtOldest = configuration.startsAtOldest
         isToldOfEmptyShares = !configuration.usesConsumerProtocol

@@ -76,15 +76,6 @@ public struct OffsetLedger: ~Copyable {
     /// Settles after a revocation or repeated settles; for a counter.
     public private(set) var staleCount: UInt64 = 0
 
-    /// Offsets skipped since this ledger was created: between two received records of one assignment, and between the
-    /// group's committed offset and the first record received, once `noteCommitted` reported it.
-    ///
-    /// On a topic with retention by time or size these are records that were deleted before they were read. Compaction
-    /// removes records by design, and each transaction ends with a marker that takes an offset; on such topics these
-    /// count too. Not counted: deleted records without a later record yet, records that a group without committed
-    /// offsets never read, and records deleted while the broker did not report the committed offset.
-    public var skippedOffsets: UInt64 { windows.reduce(0) { $0 &+ $1.skipped } }
-
     private var isAtByteBound: Bool { unsettledBytes >= limits.bytes }
     /// Partitions that are assigned and not paused.
     private var readCount = 0
@@ -108,11 +99,16 @@ public struct OffsetLedger: ~Copyable {
 
     /// The group's committed offset when the partition was assigned; nil if it had none.
     ///
-    /// May come before or after the first record. Offsets settled beyond it apply to later records. An offset above the
-    /// first record does not indicate a gap: it is a rewind, or a commit of our own that was faster than the answer.
+    /// May come before or after the first record. Offsets settled beyond it apply to later records.
     public mutating func noteCommitted(_ partition: TopicPartition, offset: Int64?, settled: SettledOffsets? = nil) {
         guard let offset, offset >= 0, let index = index(of: partition), windows[index].isAssigned else { return }
         windows[index].noteCommitted(offset, settled: settled)
+    }
+
+    /// There is no record between these offsets of the partition: they are settled with those before them.
+    public mutating func pass(_ partition: TopicPartition, from start: Int64, to offset: Int64) {
+        guard offset < .max, let index = index(of: partition), windows[index].isAssigned else { return }
+        windows[index].pass(from: start, to: offset)
     }
 
     /// The committable progress of a partition: the offset below which everything is settled, and the settled offsets

@@ -18,8 +18,6 @@ struct OffsetWindow {
     private(set) var next: Int64?
     private(set) var unsettledCount = 0
     private(set) var unsettledBytes = 0
-    /// Skipped offsets: before the first received record of an assignment, and between records.
-    private(set) var skipped: UInt64 = 0
     /// Time of the pause; nil while it may be read.
     var pausedAtNanos: UInt64?
     /// Assigned and not paused.
@@ -29,6 +27,7 @@ struct OffsetWindow {
     /// Sequence numbers of the oldest entry and of the next one. The low bits are the index in the ring.
     private var head: UInt64 = 0
     private var tail: UInt64 = 0
+    /// The newest offset that is received, or passed without a record; -1 for none.
     private var newest: Int64 = -1
     /// The newest time of the received records, Unix ms.
     private(set) var newestMs: Int64?
@@ -91,12 +90,7 @@ struct OffsetWindow {
             return .otherEpoch
         }
         if let timeMs { newestMs = max(timeMs, newestMs ?? timeMs) }
-        if newest >= 0 {
-            skipped &+= UInt64(offset - newest - 1)
-        } else {
-            first = offset
-            countBefore()
-        }
+        if first == nil { first = offset }
         newest = offset
         if count == ring.count { grow() }
         let sequence = tail
@@ -125,12 +119,18 @@ struct OffsetWindow {
         return before.contains(offset)
     }
 
-    /// The group's offset, and the settled offsets beyond it. Counts once for each assignment.
+    /// The group's offset, and the settled offsets beyond it. Once for each assignment.
     mutating func noteCommitted(_ offset: Int64, settled: SettledOffsets?) {
         guard committed == nil else { return }
         committed = offset
         settledBefore = settled
-        countBefore()
+    }
+
+    /// There is no record between these offsets. That says nothing if a record before them did not come here.
+    mutating func pass(from start: Int64, to offset: Int64) {
+        guard let due = newest >= 0 ? newest + 1 : committed, start <= due, offset > due else { return }
+        newest = offset - 1
+        if head == tail { next = offset }
     }
 
     /// The offset below which all received records are settled; nil before the first record.
@@ -162,11 +162,6 @@ struct OffsetWindow {
         return (offset, settled.isEmpty ? nil : settled)
     }
 
-    private mutating func countBefore() {
-        guard let committed, let first, first > committed else { return }
-        skipped &+= UInt64(first - committed)
-    }
-
     enum Step: Equatable {
         case advanced(next: Int64), waiting, unknown
     }
@@ -190,9 +185,10 @@ struct OffsetWindow {
             head &+= 1
         }
         // Offsets between two received records do not exist (compaction, transaction markers), so the offset after the
-        // last settled record is valid.
-        next = last + 1
-        return last + 1
+        // last settled record is valid. So is the one after all that was passed.
+        let following = head == tail ? newest + 1 : last + 1
+        next = following
+        return following
     }
 
     private func place(_ sequence: UInt64) -> Int {

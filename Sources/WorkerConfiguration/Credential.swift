@@ -77,6 +77,11 @@ extension Configuration {
         }
     }
 
+    /// Whether some app has a credential that can be used. A worker starts with it; the others' pushes wait.
+    public var hasUsableApp: Bool {
+        apps.contains { app in app.credentials.contains { (try? $0.load().get()) != nil } }
+    }
+
     /// The problems of credential files; empty if all are usable.
     public func credentialProblems() -> [Problem] {
         apps.flatMap(\.credentials).compactMap { credential in

@@ -59,12 +59,12 @@ import Testing
     /// The `iat` of a provider token, s.
     private static func issuedAt(_ authorization: String?) -> Int64? {
         guard let part = authorization?.split(separator: ".").dropFirst().first else { return nil }
-        let text = part.replacing("-", with: "+").replacing("_", with: "/")
-        let padded = text + String(repeating: "=", count: (4 - text.count % 4) % 4)
-        guard let data = Data(base64Encoded: padded) else { return nil }
+        var text = String(part).replacing("-", with: "+").replacing("_", with: "/")
+        while text.count % 4 != 0 { text += "=" }
+        guard let data = Data(base64Encoded: text) else { return nil }
         let claims = String(decoding: data, as: UTF8.self)
         guard let start = claims.firstRange(of: "\"iat\":")?.upperBound else { return nil }
-        return Int64(claims[start...].prefix { $0.isNumber })
+        return Int64(String(claims[start...].prefix { $0.isNumber }))
     }
 
     @Test func refusedCredentialPausesAndAProbeResumes() async throws {

@@ -113,6 +113,9 @@ package final class KafkaModel {
         topics[name] = ModelTopic(partitions: max(1, partitions), usesAppendTime: usesAppendTime)
     }
 
+    /// More partitions, which no client has noticed.
+    package func addPartitions(_ count: Int, to topic: String) { topics[topic]?.add(partitions: count) }
+
     package func partitionCount(of topic: String) -> Int { topics[topic]?.partitions.count ?? 0 }
 
     /// The kept records of a partition.

@@ -152,6 +152,9 @@ final class ModelFetcher {
         return true
     }
 
+    /// The offset after all that was delivered.
+    func due(_ partition: TopicPartition) -> Int64? { index(of: partition).flatMap { readings[$0].due } }
+
     func end(of partition: TopicPartition) -> Int64? { index(of: partition).flatMap { readings[$0].end } }
 
     private func index(of partition: TopicPartition) -> Int? { readings.firstIndex { $0.partition == partition } }
@@ -172,7 +175,8 @@ final class ModelFetcher {
     }
 
     private enum Answer {
-        case records([ModelRecord], end: Int64)
+        /// - Parameter next: the offset to fetch next, after offsets without a record.
+        case records([ModelRecord], next: Int64, end: Int64)
         case outOfRange
         case unavailable
     }
@@ -206,7 +210,7 @@ final class ModelFetcher {
                 read(topic, partition, offset, version, reply)
             }
         } else {
-            reply(.records(Array(records), end: log.end))
+            reply(.records(Array(records), next: log.next(after: records, from: offset), end: log.end))
         }
     }
 
@@ -227,12 +231,15 @@ final class ModelFetcher {
                 goOn()
             }
         case .outOfRange: reset(index)
-        case .records(let records, let end):
+        case .records(let records, let next, let end):
             for record in records { client.give(.record(record, partition, version: version)) }
             readings[index].ahead += records.count
+            if next > records.last.map({ $0.offset + 1 }) ?? offset {
+                client.give(.passed(partition, to: next, version: version))
+                readings[index].ahead += 1
+            }
             readings[index].end = end
-            let next = records.last.map { $0.offset + 1 } ?? max(offset, min(end, offset))
-            readings[index].next = records.isEmpty ? end : next
+            readings[index].next = next
             tellEnd(index)
         }
         goOn()

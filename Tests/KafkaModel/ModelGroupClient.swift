@@ -9,6 +9,8 @@ package final class ModelGroupClient: GroupClient {
     enum Item {
         case record(ModelRecord, TopicPartition, version: UInt)
         case end(TopicPartition, offset: Int64, version: UInt)
+        /// Offsets without a record: the library moves its position, and tells nobody.
+        case passed(TopicPartition, to: Int64, version: UInt)
         case rebalance(GroupRebalance)
         case commitEnded([GroupOffset], KafkaError?)
         case committed([GroupOffset]?, round: UInt)
@@ -109,6 +111,7 @@ package final class ModelGroupClient: GroupClient {
             guard fetcher.deliver(partition, version, next: offset) else { return false }
             consumer.tookEnd(of: partition, at: offset)
             return true
+        case .passed(let partition, let offset, let version): _ = fetcher.deliver(partition, version, next: offset)
         case .failed(let error, let partition):
             consumer.record(error, partition: partition)
             return true
@@ -273,6 +276,28 @@ package final class ModelGroupClient: GroupClient {
         } _: { (count: Int?) in
             done(count)
         }
+    }
+
+    package func askShares(
+        of topics: [String], timeoutMs: Int, _ done: @escaping @Sendable ([TopicShare]?) -> Void
+    ) {
+        lookup.ask(broker: coordinatorBroker) { [self] reply in
+            let group = model.group(options.group)
+            guard group.isStable else { return reply(nil) }
+            let held = Set(group.members.flatMap(\.assigned))
+            reply(
+                topics.map { topic in
+                    TopicShare(
+                        topic: topic, partitions: model.partitionCount(of: topic),
+                        assigned: held.count { $0.topic == topic })
+                })
+        } _: { (shares: [TopicShare]??) in
+            done(shares ?? nil)
+        }
+    }
+
+    package func positions(of partitions: Set<TopicPartition>) -> [(partition: TopicPartition, offset: Int64)] {
+        partitions.sorted().compactMap { partition in fetcher.due(partition).map { (partition, $0) } }
     }
 
     // MARK: - Fetching

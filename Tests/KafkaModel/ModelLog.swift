@@ -27,7 +27,7 @@ package struct ModelRecord: Equatable {
 
 /// A topic of the model.
 final class ModelTopic {
-    let partitions: [ModelLog]
+    private(set) var partitions: [ModelLog]
     /// `message.timestamp.type=LogAppendTime`.
     let usesAppendTime: Bool
     /// Each record is refused with this code.
@@ -39,6 +39,8 @@ final class ModelTopic {
         self.partitions = (0..<partitions).map { _ in ModelLog() }
         self.usesAppendTime = usesAppendTime
     }
+
+    func add(partitions count: Int) { for _ in 0..<count { partitions.append(ModelLog()) } }
 }
 
 /// The log of a partition.
@@ -87,6 +89,11 @@ final class ModelLog {
             if kept[middle].offset < offset { low = middle + 1 } else { high = middle }
         }
         return kept[low..<min(kept.count, low + max)]
+    }
+
+    /// The offset that a reader of these records fetches next: that of the next record, or the end.
+    func next(after records: ArraySlice<ModelRecord>, from offset: Int64) -> Int64 {
+        kept.indices.contains(records.endIndex) ? records.last.map { $0.offset + 1 } ?? offset : end
     }
 
     func trim(to offset: Int64) {

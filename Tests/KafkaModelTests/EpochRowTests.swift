@@ -58,6 +58,31 @@ struct EpochRowTests {
         #expect(one.restarts.isEmpty)
     }
 
+    @Test func `a marker behind the last record is committed, and leaves no lag`() throws {
+        let world = Self.world(2)
+        world.model.skipOffsets("events", 0, count: 1)
+        let one = try world.member("one")
+        #expect(world.run { world.model.committed("g", "events", 0)?.offset == 3 })
+        world.model.skipOffsets("events", 0, count: 2)
+        #expect(world.run { world.model.committed("g", "events", 0)?.offset == 5 })
+        #expect(world.run { one.consumer.lag(ofTopic: 0)?.records == 0 })
+        #expect(one.consumer.lostRecords == 0 && one.seen == ["events/0@0=v0", "events/0@1=v1"])
+    }
+
+    @Test func `records that retention took are lost, and markers are not`() throws {
+        let world = Self.world(4)
+        let one = try world.member("one")
+        #expect(world.run { world.model.committed("g", "events", 0)?.offset == 4 })
+        world.crash("one")
+        world.write("events", 0, ["v4", "v5"])
+        world.model.skipOffsets("events", 0, count: 1)
+        world.write("events", 0, ["v7"])
+        world.model.trim("events", 0, to: 5)
+        let two = try world.member("two")
+        #expect(world.run { two.seen.count == 2 && two.consumer.lostRecords > 0 })
+        #expect(two.consumer.lostRecords == 1 && one.consumer.lostRecords == 0)
+    }
+
     @Test func theStrictPolicyStopsAPartitionWithoutAnOffset() throws {
         let world = Self.world()
         let one = try world.member("one", reset: .error)

@@ -89,7 +89,9 @@ final class GroupMember: KafkaConsumerDelegate {
         case .restarted(let partition, let due, let at):
             restarts.append((due, at))
             ledger.assign(partition)
-        case .endReached(let partition, let offset): ends[partition] = offset
+        case .passed(let partition, let start, let offset):
+            ends[partition] = offset
+            ledger.pass(partition, from: start, to: offset)
         case .fatal(let error): fatal = error
         case .closed: isClosed = true
         }

@@ -140,6 +140,7 @@ final class ModelWorld {
     private func tick() {
         nextTick = nowNanos + 1_000_000_000
         for member in members where !paused.contains(member.name) {
+            member.consumer.passEmptyOffsets()
             member.consumer.commitChanges()
             member.consumer.watchLag()
         }

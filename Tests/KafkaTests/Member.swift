@@ -125,7 +125,8 @@ final class Member: KafkaConsumerDelegate {
         case .restarted(let partition, let due, let offset):
             restarts.append(Restart(due: due, offset: offset))
             ledger.assign(partition)
-        case .endReached, .unanswered: break
+        case .passed(let partition, let start, let offset): ledger.pass(partition, from: start, to: offset)
+        case .unanswered: break
         case .closed: isClosed = true
         }
     }

@@ -39,7 +39,6 @@ struct OffsetLedgerTests {
         let b = try slot(ledger.receive(one, offset: 90, bytes: 1, nowNanos: 0))
         #expect(ledger.settle(a) == .advanced(one, next: 4))
         #expect(ledger.settle(b) == .advanced(one, next: 91))
-        #expect(ledger.skippedOffsets == 86)
     }
 
     @Test func aLateSettleAfterRevocationCountsForNothing() throws {
@@ -191,32 +190,39 @@ struct OffsetLedgerTests {
         #expect(ledger.pressure(on: one, nowNanos: 200) == .resume)
     }
 
-    @Test(arguments: [true, false]) func offsetsBeforeTheFirstRecordAreCountedOnce(
-        isToldFirst: Bool
-    ) throws {
+    // MARK: - Offsets without a record
+
+    @Test func `offsets without a record are settled with the record before them`() throws {
         let ledger = Ledger()
         ledger.assign(one)
-        if isToldFirst { ledger.noteCommitted(one, offset: 10) }
-        _ = try slot(ledger.receive(one, offset: 17, bytes: 1, nowNanos: 0))
-        if !isToldFirst { ledger.noteCommitted(one, offset: 10) }
-        #expect(ledger.skippedOffsets == 7)
-        ledger.noteCommitted(one, offset: 10)
-        _ = try slot(ledger.receive(one, offset: 18, bytes: 1, nowNanos: 0))
-        #expect(ledger.skippedOffsets == 7)
-        ledger.assign(one)
-        _ = try slot(ledger.receive(one, offset: 30, bytes: 1, nowNanos: 0))
-        #expect(ledger.skippedOffsets == 7, "nothing is known of this assignment")
+        let slot = try slot(ledger.receive(one, offset: 4, bytes: 1, nowNanos: 0))
+        ledger.pass(one, from: 5, to: 7)
+        #expect(ledger.next(one) == nil)
+        #expect(ledger.settle(slot) == .advanced(one, next: 7))
+        ledger.pass(one, from: 7, to: 9)
+        #expect(ledger.next(one) == 9 && ledger.progress(of: one)?.offset == 9)
+        let last = try self.slot(ledger.receive(one, offset: 9, bytes: 1, nowNanos: 0))
+        #expect(ledger.settle(last) == .advanced(one, next: 10))
     }
 
-    @Test(arguments: [nil, -1, 0, 5, .max] as [Int64?]) func offsetsThatTellOfNoGapCountNothing(committed: Int64?)
-        throws
-    {
+    @Test func `offsets without a record behind the group's offset are settled`() {
         let ledger = Ledger()
-        ledger.noteCommitted(one, offset: 0)
         ledger.assign(one)
-        _ = try slot(ledger.receive(one, offset: 0, bytes: 1, nowNanos: 0))
-        ledger.noteCommitted(one, offset: committed)
-        #expect(ledger.skippedOffsets == 0)
+        ledger.pass(one, from: 0, to: 3)
+        #expect(ledger.progress(of: one) == nil, "a group without offsets begins with its first record")
+        ledger.noteCommitted(one, offset: 6)
+        ledger.pass(one, from: 6, to: 6)
+        #expect(ledger.progress(of: one) == nil)
+        ledger.pass(one, from: 6, to: 8)
+        #expect(ledger.progress(of: one)?.offset == 8)
+    }
+
+    @Test func `nothing is passed behind a record that did not come`() throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        let slot = try slot(ledger.receive(one, offset: 4, bytes: 1, nowNanos: 0))
+        ledger.pass(one, from: 6, to: 8)
+        #expect(ledger.settle(slot) == .advanced(one, next: 5))
     }
 
     // MARK: - What is settled beyond the watermark
@@ -445,7 +451,9 @@ private final class Ledger {
     func oldestUnsettledAgeNanos(in partition: TopicPartition, nowNanos: UInt64) -> UInt64? {
         inner.oldestUnsettledAgeNanos(in: partition, nowNanos: nowNanos)
     }
-    var skippedOffsets: UInt64 { inner.skippedOffsets }
+    func pass(_ partition: TopicPartition, from start: Int64, to end: Int64) {
+        inner.pass(partition, from: start, to: end)
+    }
     var unsettledCount: Int { inner.unsettledCount }
     var unsettledBytes: Int { inner.unsettledBytes }
     var staleCount: UInt64 { inner.staleCount }

@@ -58,7 +58,7 @@ package final class WorkerSeat {
                 index: index, loop: loop, configuration: configuration, registry: registry, log: log,
                 beat: Heartbeat { clock.nowNanos }, shared: shared, kafka: ModelClients(kafka),
                 replays: ModelReplays(host: kafka, topic: configuration.kafka.topics.userState),
-                onFatal: { seat?.hasFailed = true })
+                onFatal: { _ in seat?.hasFailed = true })
             nonisolated(unsafe) weak let told = runtime
             shared.occupancy?.join(
                 shard: index, loop: loop, didVacate: { told?.didVacate($0) }, didRelease: { told?.didRelease($0) })

@@ -57,7 +57,7 @@ extension APNsClient {
         guard let slot = table.slot(of: ticket) else { return }
         precondition(
             push.tag == table.tag(slot) && push.id == table.id(slot), "a push is renewed under its own tag and id")
-        if push.fault(hasToken: identity.tokens != nil) != nil { return finishUnsent(slot, .notSent) }
+        if push.fault(hasToken: hasToken) != nil { return finishUnsent(slot, .notSent) }
         let old = table.token(slot)
         if push.token != old, !backoff.isEmpty { release(old, slot, isOver: false) }
         table.replace(slot, with: push)

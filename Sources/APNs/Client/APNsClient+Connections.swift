@@ -10,6 +10,7 @@ extension APNsClient {
         let now = loop.nowNanos
         sweepClosed()
         noteUsable()
+        if lacksCredential { return }
         let wanted: PushTable.Route
         if pool.wantsConnection(summary(.main), nowNanos: now) {
             wanted = .main

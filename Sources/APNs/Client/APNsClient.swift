@@ -107,7 +107,8 @@ public final class APNsClient {
     /// - Parameters:
     /// - loop: the client's loop. The caller must be on its thread.
     /// - endpoint: production, sandbox, or another server.
-    /// - credential: of the team or the app. `replaceCredential` changes it later.
+    /// - credential: of the team or the app. `replaceCredential` changes it later. Nil: none can be used now. Then pushes wait, and
+    ///   nothing connects, until `replaceCredential`.
     /// - limits: `problems` must be empty.
     /// - metrics: counters for this thread.
     /// - log: receives connection and credential events; no token and no payload.
@@ -115,7 +116,7 @@ public final class APNsClient {
     /// - seed: for jitter; nil: the loop gives one.
     /// - Throws: `noTLS` if the trust store or the certificate cannot be used.
     public init(
-        loop: Loop, endpoint: APNsEndpoint, credential: APNsCredential, limits: APNsLimits = APNsLimits(),
+        loop: Loop, endpoint: APNsEndpoint, credential: APNsCredential?, limits: APNsLimits = APNsLimits(),
         metrics: APNsMetrics, log: Log = .off, delegate: (any APNsClientDelegate)? = nil,
         seed: UInt64? = nil
     ) throws(APNsFault) {
@@ -173,6 +174,10 @@ public final class APNsClient {
     public var isBreakerOpen: Bool { breaker.isOpen }
     /// The reason why the credential is paused; nil if it is not.
     public var credentialPause: APNsReason? { gate.isPaused ? pausedReason : nil }
+    /// No credential can be used: pushes wait for `replaceCredential`.
+    public var lacksCredential: Bool { identity.isAbsent }
+    /// Until there is a credential, it counts as one that may send everything.
+    var hasToken: Bool { identity.tokens != nil || lacksCredential }
     /// Ready, opening and draining connections.
     public var connectionCounts: (ready: Int, opening: Int, draining: Int) {
         connections.reduce(into: (0, 0, 0)) { counts, connection in
@@ -192,7 +197,7 @@ public final class APNsClient {
     public func replaceCredential(_ credential: APNsCredential) throws(APNsFault) {
         loop.assertOnLoop()
         let fresh = try ClientIdentity(credential, for: endpoint, trust: trust)
-        if previousIdentity == nil, !gate.isPaused { previousIdentity = identity }
+        if previousIdentity == nil, !gate.isPaused, !lacksCredential { previousIdentity = identity }
         if gate.isPaused { previousIdentity = nil }
         identity = fresh
         refusedReplacement = nil
@@ -225,7 +230,7 @@ public final class APNsClient {
         loop.assertOnLoop()
         if life == .new { life = .running }
         guard life == .running else { return .closed }
-        if let fault = push.fault(hasToken: identity.tokens != nil) { return .unfit(fault) }
+        if let fault = push.fault(hasToken: hasToken) { return .unfit(fault) }
         if !backoff.isEmpty, backoff.holds(push.token) { return hold(push) }
         let route = route(of: push)
         guard let slot = table.admit(push, route: route, checkDueNanos: checkDueNanos) else {

@@ -10,16 +10,21 @@ final class ClientIdentity {
     let tls: TLSClientContext
     /// Nil with a certificate.
     let tokens: TokenSource?
+    /// Nothing connects with it.
+    let isAbsent: Bool
 
-    /// - Parameter trust: as `trust(of:)` read it before; nil reads it now.
-    init(_ credential: APNsCredential, for endpoint: APNsEndpoint, trust: TLSTrust? = nil) throws(APNsFault) {
+    /// - Parameters:
+    ///   - credential: nil where none can be used now.
+    ///   - trust: as `trust(of:)` read it before; nil reads it now.
+    init(_ credential: APNsCredential?, for endpoint: APNsEndpoint, trust: TLSTrust? = nil) throws(APNsFault) {
         let trust = if let trust { trust } else { try Self.trust(of: endpoint) }
         do {
-            tls = try TLSClientContext(trust: trust, alpn: ["h2"], identity: credential.identity)
+            tls = try TLSClientContext(trust: trust, alpn: ["h2"], identity: credential?.identity)
         } catch {
             throw APNsFault(.noTLS, "TLS for \(endpoint.host): \(error.description)")
         }
-        if case .token(let key, let keyID, let teamID) = credential {
+        isAbsent = credential == nil
+        if case .token(let key, let keyID, let teamID)? = credential {
             tokens = TokenSource(key: key, keyID: keyID, teamID: teamID)
         } else {
             tokens = nil

@@ -89,6 +89,39 @@ extension RunbookText {
         <td role="cell" data-label="action">the brokers</td>
         <td role="cell" data-label="recovery">by itself, after ten minutes</td>
         </tr>
+        <tr role="row"><th role="rowheader" scope="row"><code>kafka: down: may write no record: …</code></th>
+        <td role="cell" data-label="cause">the worker's user may write to no topic; nothing is read until then</td>
+        <td role="cell" data-label="alert"><a href="#carillonrecordsrefused">CarillonRecordsRefused</a></td>
+        <td role="cell" data-label="action">Write on the output topics</td>
+        <td role="cell" data-label="recovery">by itself, within seconds</td>
+        </tr>
+        <tr role="row"><th role="rowheader" scope="row"><code>kafka: degraded: … has 8 partitions, and the group reads
+        4 of them</code></th>
+        <td role="cell" data-label="cause">new partitions that no client has noticed</td>
+        <td role="cell" data-label="alert">none</td>
+        <td role="cell" data-label="action">restart a worker</td>
+        <td role="cell" data-label="recovery">with the next forming of the group</td>
+        </tr>
+        <tr role="row"><th role="rowheader" scope="row"><code>kafka: degraded: Kafka times of … are not in
+        milliseconds</code></th>
+        <td role="cell" data-label="cause">a producer writes seconds; such a time counts as absent</td>
+        <td role="cell" data-label="alert">none</td>
+        <td role="cell" data-label="action">that producer</td>
+        <td role="cell" data-label="recovery">by itself, after ten minutes</td>
+        </tr>
+        <tr role="row"><th role="rowheader" scope="row"><code>app …: down: a credential cannot be used: …</code></th>
+        <td role="cell" data-label="cause">an expired certificate or an unreadable key, at the start or since</td>
+        <td role="cell" data-label="alert"><a href="#carilloncredentialrefused">CarillonCredentialRefused</a></td>
+        <td role="cell" data-label="action">replace the files</td>
+        <td role="cell" data-label="recovery">by itself, within seconds</td>
+        </tr>
+        <tr role="row"><th role="rowheader" scope="row"><code>redis: down: workers of the consumer group … use the
+        same Redis</code></th>
+        <td role="cell" data-label="cause">two groups on one Redis; this worker ends with 78</td>
+        <td role="cell" data-label="alert"><a href="#carillonredisdown">CarillonRedisDown</a></td>
+        <td role="cell" data-label="action">a Redis for each group</td>
+        <td role="cell" data-label="recovery">with the restart</td>
+        </tr>
         <tr role="row"><th role="rowheader" scope="row"><code>kafka: down: no broker answers, so no partition is
         assigned</code></th>
         <td role="cell" data-label="cause">Kafka is away</td>

@@ -203,10 +203,10 @@ enum RunbookText {
         <h3 id="carillonrecordsrefused">CarillonRecordsRefused</h3>
         <ul>
         <li><b>Look:</b> the log names topic and error: <code>TOPIC_AUTHORIZATION_FAILED</code>,
-        <code>NOT_ENOUGH_REPLICAS</code>, <code>MSG_SIZE_TOO_LARGE</code> (such a record is written without its
-        bytes).</li>
-        <li><b>Do:</b> <code>WRITE</code> on the output topics; brokers; <code>max.message.bytes</code>. Offsets wait
-        until the brokers accept the outcomes.</li>
+        <code>CLUSTER_AUTHORIZATION_FAILED</code> (nothing may be written), <code>NOT_ENOUGH_REPLICAS</code>,
+        <code>MSG_SIZE_TOO_LARGE</code> (such a result is shortened, another record becomes a dead letter).</li>
+        <li><b>Do:</b> <code>WRITE</code> on the output topics, before Kafka 2.8 also <code>IDEMPOTENT_WRITE</code> on
+        the cluster; brokers; <code>max.message.bytes</code>. Offsets wait until the brokers accept the outcomes.</li>
         </ul>
         <h2 id="apns">APNs</h2>
         <h3 id="carillonbreakeropen">CarillonBreakerOpen</h3>

@@ -137,14 +137,16 @@ extension Pipeline {
         shard.requestTurn()
     }
 
-    /// The broker will never accept a record. A record to be parked stays in memory; any other ends with that.
-    func didGiveUpRecord(_ bits: UInt64) {
-        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
-        switch tag.stage {
-        case .parkedRecipient: dispatcher.stay(tag.ref)
-        case .parkedEvent: parking.didGiveUp(tag.ref)
-        case .chunk: planner.didGiveUp(tag.ref)
-        default: didSettleRecord(bits)
+    /// The broker will never accept a record. Work that was to be parked stays in memory.
+    ///
+    /// - Returns: false for any other record.
+    func keepsWork(ofRecord bits: UInt64) -> Bool {
+        switch Tag(bits)?.stage {
+        case .parkedRecipient: Tag(bits).map { dispatcher.stay($0.ref) }
+        case .parkedEvent: Tag(bits).map { parking.didGiveUp($0.ref) }
+        case .chunk: Tag(bits).map { planner.didGiveUp($0.ref) }
+        default: return false
         }
+        return true
     }
 }

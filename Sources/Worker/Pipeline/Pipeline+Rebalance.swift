@@ -51,7 +51,7 @@ extension Pipeline: IntakeOwner {
         if intakes.allSatisfy(\.consumer.isClosed) { owner?.pipelineDidClose() }
     }
 
-    func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError() }
+    func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError(.kafka) }
 
     /// This process's share of everything that causes pushes: user state too, because its reads may send a number
     /// alone.

@@ -99,7 +99,9 @@ extension Pipeline {
         for intake in intakes {
             intake.tick(hasRoom: hasRoom(intake), commits: intake !== userState)
             noteShare(of: intake)
+            intake.block(.denied, recorder.outbox.denial != nil)
         }
+        events.watchShares(of: intakes.flatMap(\.consumer.topics))
         // Live devices do not wait until APNs has room for the rest of a giant group, or Redis for some of its members.
         work.events.forEach { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
         expand()

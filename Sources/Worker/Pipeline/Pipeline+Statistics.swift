@@ -11,6 +11,8 @@ extension Pipeline {
     ///
     /// - Parameter writes: false: only asks.
     func lookAtStatistics(writes: Bool = true) {
+        // The partitions' counts are those of the other group.
+        if dataAge.otherGroup.seen != nil { return }
         shard.statistics.look(nowMs: shard.nowMs, nowNanos: shard.nowNanos, writes: writes) { place, partition in
             guard let intake = intakes.first(where: { $0.reads(place) }) else { return (nil, nil) }
             return (intake.progress(of: partition), intake.newestMs(partition))

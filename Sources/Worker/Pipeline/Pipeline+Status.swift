@@ -18,6 +18,18 @@ extension Pipeline {
     var heldPartitions: Int { intakes.reduce(0) { $0 + $1.consumer.assignment.count } }
     var restartedTopics: [String] { intakes.flatMap(\.restartedTopicNames) }
     var unreadableTopics: [String] { intakes.flatMap(\.unreadableTopics) }
+    /// What an operator is to know of Kafka although records are read, in words.
+    var kafkaNotes: [String] {
+        let foreign = shard.statistics.foreignCount
+        let waits =
+            foreign == 0
+            ? []
+            : [
+                "another worker counts the statistics of \(foreign) of these partitions: their offsets are not committed, at most "
+                    + "until its session ends; is it in another group?"
+            ]
+        return intakes.flatMap(\.noteTexts) + shard.unread.texts + recorder.outbox.noteTexts + waits
+    }
     var awaitedTopics: [String] { intakes.flatMap(\.awaitedTopics) }
 
     /// The brokers' last answers to the consumers: `none` if no broker answered any of them.
@@ -100,9 +112,9 @@ extension Pipeline {
 
     /// Records deleted by retention before they were read are lost: an operator must know.
     private func reportGaps() {
-        let skipped = intakes.reduce(0) { $0 &+ $1.skippedOffsets }
-        if skipped <= shard.metrics.gaps.value { return }
-        let fresh = skipped - shard.metrics.gaps.value
+        let lost = intakes.reduce(0) { $0 &+ $1.consumer.lostRecords }
+        if lost <= shard.metrics.gaps.value { return }
+        let fresh = lost - shard.metrics.gaps.value
         shard.metrics.gaps.add(fresh)
         shard.log.error(
             "records were deleted before they were read: retention is shorter than the lag",

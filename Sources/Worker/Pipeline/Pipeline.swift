@@ -92,10 +92,11 @@ final class Pipeline {
         shard.store.client.delegate = self
         shard.store.client.start()
         try recorder.outbox.start(
-            didSettle: { [unowned self] in didSettleRecord($0) },
+            recorder.topics, didSettle: { [unowned self] in didSettleRecord($0) },
             didTakeReports: { [unowned self] in shard.requestTurn() },
-            didGiveUp: { [unowned self] in didGiveUpRecord($0) },
-            didFail: { [unowned self] in owner?.pipelineDidMeetFatalError() })
+            keepsWork: { [unowned self] in keepsWork(ofRecord: $0) },
+            didFail: { [unowned self] in owner?.pipelineDidMeetFatalError(.kafka) })
+        dataAge.otherGroup.didMeet = { [unowned self] _ in owner?.pipelineDidMeetFatalError(.otherGroup) }
         tickTimer = LoopTimer(loop: shard.loop) { [unowned self] in tick() }
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
         stateTimer = LoopTimer(loop: shard.loop) { [unowned self] in watchState() }
@@ -105,9 +106,7 @@ final class Pipeline {
             intake.block(.clock, true)
             try intake.start(owner: self)
         }
-        intakeIsReadable(userState)
-        intakeIsReadable(chunks)
-        intakeIsReadable(events)
+        for intake in [userState, chunks, events] { intakeIsReadable(intake) }
     }
 
     /// Adds an app, from the next record on.

@@ -46,5 +46,13 @@ protocol PipelineOwner: AnyObject {
     /// After `close()`: all consumers have left their group.
     func pipelineDidClose()
     /// A Kafka client has failed permanently.
-    func pipelineDidMeetFatalError()
+    func pipelineDidMeetFatalError(_ cause: FatalCause)
+}
+
+/// Why a process must end.
+public enum FatalCause: Sendable {
+    /// The Kafka client has failed permanently.
+    case kafka
+    /// Workers of another consumer group use the same Redis.
+    case otherGroup
 }

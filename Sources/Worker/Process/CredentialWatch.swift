@@ -7,7 +7,7 @@ import Telemetry
 ///
 /// Loop-bound; the files are read on a thread of their own (`CredentialReading`). A file that cannot be read or used leaves
 /// the old credential in use: half a file, or a key before its certificate, is seen whole at the next look. Costs a `stat`
-/// per file and look.
+/// per file and look. While a credential cannot be used at all, its files are read at each look.
 final class CredentialWatch {
     static let everyNanos: UInt64 = 5_000_000_000
     /// Between two questions whether a reading is done.
@@ -79,7 +79,8 @@ final class CredentialWatch {
     func look() {
         guard !reading.isBusy else { return }
         let questions = watched.map {
-            CredentialReading.Question(credential: $0.credential, seen: $0.seen, isMoved: $0.isMoved)
+            CredentialReading.Question(
+                credential: $0.credential, seen: $0.seen, isMoved: $0.isMoved || Self.isLacking($0))
         }
         begunNanos = loop.nowNanos
         timer?.arm(afterNanos: reading.begin(questions, on: loop) ? Self.askNanos : Self.everyNanos)
@@ -138,6 +139,11 @@ final class CredentialWatch {
         return refused.map { "APNs refuses it: \($0.label)" }
     }
 
+    /// No credential of the set is in use.
+    private static func isLacking(_ watched: Watched) -> Bool {
+        watched.app.clients.contains { $0.credential == watched.credential.name && $0.apns.lacksCredential }
+    }
+
     /// - Returns: nil if it is used.
     private func take(_ loaded: Result<APNsCredential, Problem>, _ watched: Watched) -> String? {
         let (app, credential) = (watched.app, watched.credential)
@@ -146,11 +152,16 @@ final class CredentialWatch {
         ]
         switch loaded {
         case .failure(let problem):
+            let why = problem.description
+            // The files of a lacking credential are read again and again.
+            if why == watched.fault, Self.isLacking(watched) { return why }
             refused.add()
             log.error(
-                "changed credential files cannot be used; the old credential stays",
-                ["app": .string(app.id), "why": .string(problem.description)])
-            return problem.description
+                Self.isLacking(watched)
+                    ? "a credential cannot be used: the pushes of its app wait"
+                    : "changed credential files cannot be used; the old credential stays",
+                ["app": .string(app.id), "why": .string(why)])
+            return why
         case .success(let loaded):
             for client in app.clients where client.credential == credential.name {
                 do throws(APNsFault) {

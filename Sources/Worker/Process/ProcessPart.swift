@@ -62,6 +62,8 @@ public struct ProcessPart: Sendable, Equatable {
         var sinceMs: Int64?
         /// Unix ms: it has ended, and is shown for the minutes after it; nil while it lasts.
         var endedMs: Int64?
+        /// Whether the problem stops this part alone, while the process works.
+        var isOwn = false
 
         /// Live ones first, the worst first. The lowest is the most urgent.
         var rank: Int { endedMs == nil ? (state == .down ? 0 : 1) : 2 }
@@ -89,6 +91,9 @@ public struct ProcessPart: Sendable, Equatable {
         problems.contains { $0.state == .down } ? .down : problems.isEmpty ? .ok : .degraded
     }
 
+    /// The process cannot work with it.
+    var stopsProcess: Bool { problems.contains { $0.state == .down && !$0.isOwn } }
+
     public var reasons: [String] { problems.map(\.text) }
 
     /// Each alert of its problems once.
@@ -98,8 +103,8 @@ public struct ProcessPart: Sendable, Equatable {
         return alerts
     }
 
-    mutating func add(_ state: State, _ reason: String, alert: String? = nil) {
-        add(Problem(state: state, text: reason, alert: alert))
+    mutating func add(_ state: State, _ reason: String, alert: String? = nil, isOwn: Bool = false) {
+        add(Problem(state: state, text: reason, alert: alert, isOwn: isOwn))
     }
 
     /// A text once. Behind those that are as urgent or more.

@@ -8,6 +8,7 @@ package final class ProcessShared: Sendable {
     /// The dedup keys in progress; nil with one shard.
     let dedupKeys: SharedKeys?
     let share = PartitionShare()
+    let unread = UnreadPartitions()
     let conversations = ConversationsInHand()
     let parkedOnTheWay = ParkedOnTheWay()
     let unstoredChanges = UnstoredChanges()

@@ -43,6 +43,12 @@ extension ProcessSnapshot {
         var unreadable: [String] = []
         for text in shards.flatMap(\.unreadableTopics) where !unreadable.contains(text) { unreadable.append(text) }
         for text in unreadable { part.add(.down, text, alert: "CarillonNoAssignment") }
+        if let denial = shards.lazy.compactMap(\.writeDenial).first {
+            part.add(
+                .down,
+                "may write no record: \(denial); grant Write on the output topics, before Kafka 2.8 also IdempotentWrite on the "
+                    + "cluster: nothing is read until then", alert: "CarillonRecordsRefused")
+        }
         let isUnreachable = shards.allSatisfy { $0.kafkaReach == .none }
         let hasPartition = shards.contains { $0.heldPartitions > 0 }
         if isUnreachable {
@@ -64,6 +70,7 @@ extension ProcessSnapshot {
                 .degraded, "refuses records of \(refused.topic): \(refused.why); they are sent again",
                 alert: "CarillonRecordsRefused")
         }
+        for text in shards.flatMap(\.kafkaNotes) { part.add(.degraded, text) }
         var restarted: [String] = []
         for topic in shards.flatMap(\.restartedTopics) where !restarted.contains(topic) { restarted.append(topic) }
         if !restarted.isEmpty {
@@ -113,6 +120,12 @@ extension ProcessSnapshot {
         if let policy = shard.evictingPolicy {
             add(.degraded, "Redis may evict state: maxmemory-policy is \(policy); set noeviction", "CarillonTokenLoss")
         }
+        if let group = shard.otherGroup {
+            add(
+                .down,
+                "workers of the consumer group \(group) use the same Redis: nothing is read, and this worker ends",
+                "CarillonRedisDown")
+        }
         if !shard.isRedisReady {
             add(.down, "no connection to Redis" + (shard.redisFault.map { ": \($0)" } ?? ""), "CarillonRedisDown")
         } else if let why = shard.redisRefusal {
@@ -145,7 +158,14 @@ extension ProcessSnapshot {
                     .degraded, "APNs refuses the credential: \(why); the app's pushes wait",
                     alert: "CarillonAuthRejected")
             }
-            if let why = clients.lazy.compactMap(\.refusedCredential).first {
+            let lacking = isWanted ? clients.filter(\.lacksCredential) : []
+            if let client = lacking.first {
+                part.add(
+                    lacking.count == clients.count ? .down : .degraded,
+                    "a credential cannot be used: \(client.refusedCredential ?? "its files are being read"); pushes wait for it",
+                    alert: "CarillonCredentialRefused", isOwn: true)
+            }
+            if let why = clients.lazy.filter({ !$0.lacksCredential }).compactMap(\.refusedCredential).first {
                 part.add(
                     .degraded, "a changed credential is not in use, the one before stays: \(why)",
                     alert: "CarillonCredentialRefused")
@@ -153,7 +173,7 @@ extension ProcessSnapshot {
             if paused.isEmpty, clients.contains(where: \.isBreakerOpen) {
                 part.add(
                     isDown ? .down : .degraded, "APNs reports that it is unavailable", alert: "CarillonBreakerOpen")
-            } else if paused.isEmpty, isWanted, !clients.contains(where: \.isUsable) {
+            } else if paused.isEmpty, isWanted, lacking.count < clients.count, !clients.contains(where: \.isUsable) {
                 let why = clients.lazy.compactMap(\.unusableBecause).first
                 if clients.contains(where: \.isStalled) {
                     // APNs is there: the trouble is this app's connections.

@@ -95,8 +95,8 @@ public struct ProcessSnapshot: Sendable {
     public var health: Health {
         if isDraining { return .draining }
         if parts.isEmpty { return .starting }
-        if parts.contains(where: { $0.state == .down }) { return .down }
-        return parts.contains { $0.state == .degraded } ? .degraded : .ok
+        if parts.contains(where: \.stopsProcess) { return .down }
+        return parts.contains { $0.state != .ok } ? .degraded : .ok
     }
 
     /// The most important problem; nil without one.
@@ -116,11 +116,11 @@ public struct ProcessSnapshot: Sendable {
     public var missing: [String] {
         if isDraining { return ["draining"] }
         if parts.isEmpty { return ["starting"] }
-        return parts.filter { $0.state == .down }.map { $0.line(nowMs: atMs) }
+        return parts.filter(\.stopsProcess).map { $0.line(nowMs: atMs) }
     }
 
     /// Problems that need attention although the process works.
-    public var notes: [String] { sortedParts.filter { $0.state == .degraded }.map { $0.line(nowMs: atMs) } }
+    public var notes: [String] { sortedParts.filter { $0.state != .ok && !$0.stopsProcess }.map { $0.line(nowMs: atMs) } }
 
     /// `/readyz`, contract section 9: one line per part, the worst first.
     public var lines: [String] {

@@ -40,7 +40,7 @@ public actor Shard {
     /// Connects and begins to read.
     ///
     /// Throws for permanent faults: an unusable credential, an option that librdkafka does not know.
-    public func start(onFatal: @escaping @Sendable () -> Void) throws(StartFault) {
+    public func start(onFatal: @escaping @Sendable (FatalCause) -> Void) throws(StartFault) {
         runtime = try ShardRuntime(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log, beat: beat,
             shared: shared, onFatal: onFatal)

@@ -135,16 +135,13 @@ struct ShardParts {
     private func clients(
         of app: Configuration.App, _ credential: Configuration.Credential
     ) throws(StartFault) -> [AppContext.Client] {
-        let loaded: APNsCredential
-        switch credential.load() {
-        case .success(let found): loaded = found
-        case .failure(let problem): throw StartFault(problem.description)
-        }
+        // Without it the app's pushes wait, and the others' go on. `CredentialWatch` looks for it again, and names the reason.
+        let loaded = try? credential.load().get()
         var limits = app.limits.client
         limits.checkAfterNanos = Sender.checkAfterNanos
         limits.holdNanos = Sender.holdNanos
         limits.lanes = configuration.lanes
-        reportExpiry(of: loaded, app: app.policy.id, name: credential.name)
+        if let loaded { reportExpiry(of: loaded, app: app.policy.id, name: credential.name) }
         var clients: [AppContext.Client] = []
         for environment in [APNsEnvironment.production, .sandbox] {
             do throws(APNsFault) {

@@ -12,7 +12,7 @@ package final class ShardRuntime: PipelineOwner {
     private let loop: Loop
     private let configuration: Configuration
     private let beat: Heartbeat
-    private let onFatal: @Sendable () -> Void
+    private let onFatal: @Sendable (FatalCause) -> Void
     private let parts: ShardParts
     private let pipeline: Pipeline
     private var credentialWatch: CredentialWatch?
@@ -33,7 +33,7 @@ package final class ShardRuntime: PipelineOwner {
     package init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
         shared: ProcessShared, kafka: any KafkaClients = NativeKafkaClients(), replays: (any StateReplaySource)? = nil,
-        onFatal: @escaping @Sendable () -> Void
+        onFatal: @escaping @Sendable (FatalCause) -> Void
     ) throws(StartFault) {
         self.index = index
         self.loop = loop
@@ -82,6 +82,7 @@ package final class ShardRuntime: PipelineOwner {
                         host: client.apns.endpoint.host, isUsable: client.apns.isUsable,
                         unusableBecause: client.apns.unusableBecause, isStalled: client.apns.isStalled,
                         isBreakerOpen: client.apns.isBreakerOpen, pausedBecause: client.apns.credentialPause?.label,
+                        lacksCredential: client.apns.lacksCredential,
                         refusedCredential: credentialWatch?.refusal(of: app, credential: client.credential),
                         connections: counts.ready,
                         inFlight: client.apns.inFlight, queued: client.apns.queued,
@@ -105,7 +106,9 @@ package final class ShardRuntime: PipelineOwner {
             endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses,
             readPartitions: pipeline.readPartitions, heldPartitions: pipeline.heldPartitions,
             awaitedTopics: pipeline.awaitedTopics, unreadableTopics: pipeline.unreadableTopics,
-            restartedTopics: pipeline.restartedTopics,
+            restartedTopics: pipeline.restartedTopics, kafkaNotes: pipeline.kafkaNotes,
+            otherGroup: pipeline.dataAge.otherGroup.seen?.group,
+            writeDenial: pipeline.recorder.outbox.denial?.description,
             refusedTopics: pipeline.recorder.outbox.refused.map {
                 ShardStatus.RefusedTopic(topic: $0.topic, why: $0.why)
             },
@@ -228,5 +231,5 @@ package final class ShardRuntime: PipelineOwner {
         look()
     }
 
-    func pipelineDidMeetFatalError() { onFatal() }
+    func pipelineDidMeetFatalError(_ cause: FatalCause) { onFatal(cause) }
 }

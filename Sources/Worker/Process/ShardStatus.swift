@@ -49,6 +49,12 @@ public struct ShardStatus: Sendable {
     public var unreadableTopics: [String] = []
     /// Topics of which a partition began again at a lower offset lately.
     public var restartedTopics: [String] = []
+    /// What an operator is to know of Kafka although records are read, in words.
+    public var kafkaNotes: [String] = []
+    /// Another consumer group that uses the same Redis, so that nothing is read; nil: there is none.
+    public var otherGroup: String?
+    /// Why the brokers let this worker write no record; nil if they do.
+    public var writeDenial: String?
     /// Topics that refuse records, and why.
     public var refusedTopics: [RefusedTopic] = []
     /// How far the machine's clock is off; nil: it is right.
@@ -186,6 +192,8 @@ public struct ShardStatus: Sendable {
         public var isBreakerOpen: Bool
         /// The reason why the credential is paused; nil if it is not.
         public var pausedBecause: String?
+        /// No credential can be used; `refusedCredential` has the reason.
+        public var lacksCredential = false
         /// The reason why a changed credential was refused and the previous one is in use; nil if the newest is.
         public var refusedCredential: String?
         public var connections: Int
@@ -196,7 +204,7 @@ public struct ShardStatus: Sendable {
 
         /// Another environment to which no connection was needed since the start.
         public var isUntried: Bool {
-            !isDefault && !isUsable && !isStalled && unusableBecause == nil && pausedBecause == nil
+            !isDefault && !isUsable && !isStalled && unusableBecause == nil && pausedBecause == nil && !lacksCredential
         }
         /// It should have a connection. The other environment needs none while it has no pushes.
         public var isWanted: Bool { isDefault || queued > 0 || inFlight > 0 }

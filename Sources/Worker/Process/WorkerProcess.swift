@@ -62,8 +62,9 @@ public actor WorkerProcess {
     /// Starts everything. Absent servers (Redis, Kafka, APNs) are waited for and reported in `/readyz`. A fault that
     /// prevents the start is thrown, after everything was closed.
     ///
-    /// - Parameter onFatal: the Kafka client has failed permanently; the process should exit with 70.
-    public func start(onFatal: @escaping @Sendable () -> Void = {}) async throws(StartFault) {
+    /// - Parameter onFatal: the process should exit: with 70 if the Kafka client has failed permanently, with 78 if workers of another
+    ///   group use the same Redis.
+    public func start(onFatal: @escaping @Sendable (FatalCause) -> Void = { _ in }) async throws(StartFault) {
         // First, so that a taken port is reported before anything connects.
         try openPages()
         do throws(StartFault) {
@@ -112,7 +113,7 @@ public actor WorkerProcess {
         }
     }
 
-    private func startShards(onFatal: @escaping @Sendable () -> Void) async throws(StartFault) {
+    private func startShards(onFatal: @escaping @Sendable (FatalCause) -> Void) async throws(StartFault) {
         let count = configuration.shardCount
         let shared = ProcessShared(shardCount: count, timesStages: timesStages, wallClock: wallClock)
         for index in 0..<count {

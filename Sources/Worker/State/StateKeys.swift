@@ -23,7 +23,7 @@ import Redis
 /// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |
 /// | `c:z:{app:z<n>}` | zset | tokens removed because of APNs' answer (`Tombstone`), by when | 7 d |
 /// | `c:y:{app:conv}` | string | an event of the conversation is parked with all its recipients | until it ends, 2 d |
-/// | `c:w:{h<n>}` | hash | the heartbeat of a server: `n` count, `t` its time, `p`+partition below which user state is applied | none |
+/// | `c:w:{h<n>}` | hash | the heartbeat of a server: `n` count, `t` its time, `p`+partition below which user state is applied, `g` group of the workers, `gt` time of its last beat | none |
 /// | `c:w:{h<n>}loss` | hash | the server returned with older data: where user state is applied again from | until it is |
 /// | `c:w:{accepted}` | string | when an operator accepted that tokens are lost, Unix ms | 24 h |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |

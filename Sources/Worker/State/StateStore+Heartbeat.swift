@@ -18,6 +18,8 @@ extension StateStore {
         /// Keys that the server has evicted since its start, and its `maxmemory-policy`; nil: not asked, or not said.
         var evicted: Int64?
         var policy: String?
+        /// Another group of which a worker beat here lately: then this was no beat. Nil: there is none.
+        var otherGroup: String?
     }
 
     /// The server returned with older data, and not all user state is applied again.
@@ -57,6 +59,8 @@ extension StateStore {
         var noted: [Int32: Int64] = [:]
         /// Partitions that began again at a lower offset: their places may fall.
         var restarted: Set<Int32> = []
+        /// The caller's group; empty: it is not compared.
+        var group = ""
     }
 
     /// What server numbers count.
@@ -73,6 +77,7 @@ extension StateStore {
             command.arg(StateKeys.time(nowMs))
             command.arg(request.log)
             command.arg(word: request.looksAtEviction ? "1" : "")
+            command.arg(request.group)
             for (partition, offset) in request.offsets.sorted(by: { $0.key < $1.key }) {
                 if request.restarted.contains(partition) { command.part(word: "=") }
                 command.part(Int64(partition))
@@ -119,10 +124,11 @@ extension StateStore {
 extension StateStore.Beat {
     /// The reply of `beat`; nil for anything else.
     init?(_ reply: borrowing RedisReply) {
-        guard reply.count == 6, let count = reply[0].int64, let nowMs = reply[1].int64 else { return nil }
+        guard reply.count == 7, let count = reply[0].int64, let nowMs = reply[1].int64 else { return nil }
+        let group = reply[6].string
         self.init(
             count: count, nowMs: nowMs, loss: StateStore.Loss(reply[2]), isServerTime: reply[3].int64 == 1,
-            evicted: reply[4].int64, policy: reply[5].string)
+            evicted: reply[4].int64, policy: reply[5].string, otherGroup: group.flatMap { $0.isEmpty ? nil : $0 })
     }
 }
 

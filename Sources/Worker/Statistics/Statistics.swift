@@ -187,6 +187,9 @@ final class Statistics {
         return places[place]?.written
     }
 
+    /// Partitions that another worker counts, although the group gave them to this one: their offsets are not committed.
+    var foreignCount: Int { places.values.count(where: \.isForeign) }
+
     private func isForeign(_ place: CountedPlace) -> Bool { places[place]?.isForeign ?? false }
 
     func hasUnwritten(_ place: CountedPlace) -> Bool {

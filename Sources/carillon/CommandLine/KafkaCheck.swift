@@ -101,6 +101,8 @@ struct KafkaCheck {
         }
         var findings = access.troubles.map { Self.finding(.fail, $0, section.brokers) }
         for (key, name) in wanted { findings.append(topic(name, key, metadata, access)) }
+        findings += policies(
+            of: wanted.map(\.name).filter { metadata.topic($0)?.error == nil && metadata.topic($0) != nil })
         if let error = access.group {
             let cure = error.isDenied ? "grant Read on the group" : "is its coordinator up? See the brokers"
             findings.append(Finding(.fail, "group", section.group, "\(error): \(cure)"))
@@ -134,6 +136,29 @@ struct KafkaCheck {
         }
         return Finding(
             .ok, "topic", name, "\(counted(count, "partition"))\(isRead ? ", can be read" : "")")
+    }
+
+    /// Compaction keeps the newest record of each key: the worker would never read the others.
+    private func policies(of topics: [String]) -> [Finding] {
+        guard let found = try? TopicPolicies.look(client, topics: topics) else { return [] }
+        let findings = topics.compactMap { Self.compaction(of: $0, found.policies[$0], isRead: isRead($0)) }
+        let denied = topics.filter { found.refused[$0]?.isDenied ?? false }
+        if denied.isEmpty { return findings }
+        return findings + [
+            Finding(
+                .warn, "topic", denied.joined(separator: ", "),
+                "cleanup.policy is not checked: grant DescribeConfigs, or look yourself that it is delete")
+        ]
+    }
+
+    private func isRead(_ topic: String) -> Bool { KafkaRights.read(section.topics).contains(topic) }
+
+    /// - Returns: nil where the topic keeps every record for its time.
+    static func compaction(of topic: String, _ policy: String?, isRead: Bool) -> Finding? {
+        guard let policy, policy.contains("compact") else { return nil }
+        return Finding(
+            isRead ? .fail : .warn, "topic", topic,
+            "cleanup.policy is \(policy): compaction deletes all but the newest record of a key; set it to delete")
     }
 
     /// The rights that this user needs, ready to be granted, like Redis' line.

@@ -66,7 +66,7 @@ struct CheckCommand: Command {
             findings.append(Finding(.ok, "configuration", path, "apps: \(apps)"))
             findings += configuration.warnings.map { Finding(.warn, problem: $0, subject: "configuration") }
             let problems = configuration.credentialProblems()
-            isBadConfiguration = !problems.isEmpty
+            isBadConfiguration = !problems.isEmpty && !configuration.hasUsableApp
             findings += problems.map { Finding(problem: $0, subject: "credentials") }
             findings.append(Checks.shards(configuration))
             findings += Checks.topics(configuration) + Checks.templates(configuration)

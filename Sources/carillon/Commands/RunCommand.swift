@@ -18,7 +18,7 @@ struct RunCommand: Command {
             changes and the keys that take effect at the next start. An unusable configuration changes nothing.
 
             exit codes: 0 drained, 70 the Kafka client failed permanently, 75 not drained in time or the port is in use: try again,
-            78 bad configuration
+            78 bad configuration, no app has a usable credential, or workers of another group use the same Redis
             """,
         options: [
             CommandSpec.config,
@@ -83,7 +83,7 @@ struct RunCommand: Command {
                 EndWatchdog.end(.tryAgain)
             }
         }
-        try await process.start(onFatal: { ending.resolve(.fatalKafka) })
+        try await process.start(onFatal: { ending.resolve($0 == .kafka ? .fatalKafka : .configuration) })
         let reloads = Task { [path] in
             for await _ in Self.hangUps(signals) { await process.reload(path: path, environment: environment) }
         }

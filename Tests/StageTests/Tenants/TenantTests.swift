@@ -48,6 +48,32 @@ struct TenantTests {
         return delays.sorted()
     }
 
+    /// Contract 14, "Tokens and feedback".
+    @Test func `an app whose key cannot be read at the start waits alone, and goes on when it can`() throws {
+        var settings = try Hostility.badKey.settings()
+        settings.tenants[0].keyPEM = Array("no key".utf8)
+        try Stage.bare(settings) { stage in
+            try stage.startWorker()
+            try Hostility.badKey.prepare(stage)
+            let crowd = Crowd(name: "well", count: 10)
+            try stage.play(state: crowd.binds)
+            try stage.writeEvents([.message("bad-1", to: ["hostile-0"], push: #""content":"t""#).of("bad")])
+            _ = try Self.arrive(crowd, stage)
+            try until("/readyz names it") {
+                stage.wait(.seconds(1))
+                let page = try stage.page("/readyz")
+                return page.status == 200
+                    && page.text.contains("app bad production: down: a credential cannot be used: ")
+                    && page.text.contains("key-bad.p8")
+            }
+            try until("its push is parked") { try stage.metric("carillon_parked_total") >= 1 }
+            _ = try stage.folder.write(stage.keyPEM, to: "key-bad.p8")
+            try stage.settle()
+            #expect(
+                try stage.look().outcomes(of: "bad-1").map { String($0.prefix(27)) } == ["hostile-0/phone accepted ok"])
+        }
+    }
+
     /// Contract 5, outcomes: 403 parks the pushes; they come back when the credential is good, once each and in order.
     @Test(arguments: [400, 200])
     func pushesDelayedByABadKeyArriveOnceAfterItsCorrection(window: Int) throws {

@@ -68,7 +68,8 @@ final class ScriptedShard {
         try world.turn {
             world.shard.store.client.delegate = world
             world.shard.store.client.start()
-            try world.parts.outbox.start(didSettle: { world.settled.append(Tag($0) ?? Tag(.none, .note)) })
+            try world.parts.outbox.start(
+                world.parts.topics, didSettle: { world.settled.append(Tag($0) ?? Tag(.none, .note)) })
         }
         guard world.system.run(nanos: 1_000_000_000, until: { world.shard.store.client.isReady }) else {
             throw SetupFault("the link is not ready")

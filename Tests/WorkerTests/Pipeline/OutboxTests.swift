@@ -107,11 +107,12 @@ private struct OutboxWorld {
                 if made - 2 > replacementsMax { throw .wakeup(errno: 24) }
                 return try KafkaProducer(configuration)
             }
-            box.topics = try OutTopics(Configuration.Topics(), producers: producers)
+            let topics = try OutTopics(Configuration.Topics(), producers: producers)
+            box.topics = topics
             let outbox = Outbox(
                 producers: producers, loop: me.loop, log: .off, metrics: OutboxMetrics(registry))
             try outbox.start(
-                didSettle: { facts.record(.settled($0)) }, didFail: { facts.record(.failed) })
+                topics, didSettle: { facts.record(.settled($0)) }, didFail: { facts.record(.failed) })
             box.outbox = outbox
         }
     }

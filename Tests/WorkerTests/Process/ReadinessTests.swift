@@ -117,6 +117,32 @@ import Testing
                 == "kafka: degraded: refuses records of push.results: _STATE; they are sent again")
     }
 
+    @Test func `an app without a usable credential is down, and the process is ready`() {
+        let shard = Self.shard([
+            Self.client("im"),
+            Self.client("shop") {
+                $0.isUsable = false
+                $0.lacksCredential = true
+                $0.refusedCredential = "shop.p12 has ended"
+            },
+        ])
+        let snapshot = ProcessSnapshot(shards: [shard])
+        #expect(snapshot.isReady && snapshot.health == .degraded)
+        #expect(
+            snapshot.lines.last
+                == "app shop production: down: a credential cannot be used: shop.p12 has ended; pushes wait for it")
+    }
+
+    @Test func `a worker that may write nothing is down and says which right is missing`() {
+        let shard = Self.shard([Self.client("im")]) { $0.writeDenial = "Cluster authorization failed" }
+        let snapshot = ProcessSnapshot(shards: [shard])
+        #expect(!snapshot.isReady)
+        #expect(
+            snapshot.lines.first?.hasPrefix(
+                "kafka: down: may write no record: Cluster authorization failed; grant Write on the output topics")
+                == true)
+    }
+
     @Test func aTopicThatBeganAgainAtALowerOffsetIsDegraded() {
         let shards = (0..<2).map { index in
             Self.shard([Self.client("im")], index: index) { $0.restartedTopics = ["im.events"] }

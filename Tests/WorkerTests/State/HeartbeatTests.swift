@@ -59,6 +59,27 @@ struct HeartbeatTests {
         for (stage, expected) in fitting { #expect(Set(kinds.filter(stage.fits)) == expected, "\(stage)") }
     }
 
+    @Test func `a beat names the other group while a worker of it lives, and changes nothing`() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        func beat(_ group: String) async throws -> StateStore.Beat {
+            var request = StateStore.BeatRequest(server: 0)
+            request.group = group
+            request.offsets = [0: 7]
+            return try #require(
+                try await world.ask({ try $0.beat(request, nowMs: 1, tag: $1) }, { StateStore.Beat($0) }))
+        }
+        #expect(try await beat("one").otherGroup == nil)
+        let refused = try await beat("two")
+        #expect(refused.otherGroup == "one" && refused.count == 1)
+        #expect(try await beat("one").count == 2)
+        // The last beat of the first group is long ago.
+        try await world.raw("HSET", "c:w:{h0}", "gt", "1")
+        #expect(try await beat("two").otherGroup == nil)
+        #expect(try await beat("one").otherGroup == "two")
+        await world.end()
+    }
+
     @Test func theCountRisesAndTheTimeIsTheServers() async throws {
         let world = try StateWorld()
         try await world.connect()

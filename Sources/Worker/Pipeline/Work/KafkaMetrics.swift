@@ -9,6 +9,8 @@ final class KafkaMetrics {
     /// For errors beyond the bounds.
     private lazy var otherErrors = errorCounter("other")
 
+    private var oddTimes: [String: Counter] = [:]
+
     private static let codesMax = 40
 
     init(_ registry: MetricsRegistry) {
@@ -22,6 +24,21 @@ final class KafkaMetrics {
         let counter = errorCounter(error.name)
         errors[error.code] = counter
         counter.add()
+    }
+
+    /// From now on, the topic's counters stand at zero.
+    func begin(_ topic: String) { oddTimes[topic] = oddTimeCounter(topic) }
+
+    func oddTime(_ topic: String) {
+        if oddTimes[topic] == nil { begin(topic) }
+        oddTimes[topic]?.add()
+    }
+
+    private func oddTimeCounter(_ topic: String) -> Counter {
+        registry.counter(
+            "carillon_kafka_odd_times_total",
+            help: "Records with a Kafka time that is not in milliseconds; it counts as absent.",
+            labels: [("topic", topic)])
     }
 
     private func errorCounter(_ code: String) -> Counter {

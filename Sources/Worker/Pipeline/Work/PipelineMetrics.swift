@@ -94,7 +94,9 @@ final class PipelineMetrics {
             "kafka_partition_restarts_total", "Partitions that began again at a lower offset than the one due.")
         commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])
         commitFailures = counter("kafka_commits_total", "Offset commits.", [("result", "failed")])
-        gaps = counter("kafka_gap_records_total", "Offsets passed over: retention was faster than this worker.")
+        gaps = counter(
+            "kafka_gap_records_total",
+            "Records that Kafka deleted before they were read: retention was faster than this worker.")
         assignedPartitions = gauge("kafka_assigned_partitions", "Partitions of this process.")
         redisKeys = gauge("redis_keys", "Keys of the database at the last look.", .max)
         tokenLoss = gauge(

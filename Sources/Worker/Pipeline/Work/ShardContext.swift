@@ -16,6 +16,8 @@ final class ShardContext {
     let traces: TracePlan
     /// The process's share of the events topic.
     let share: PartitionShare
+    /// Of the process.
+    let unread: UnreadPartitions
     let zones = SystemZones()
     let reader: EventReader
     let stateProgress: StateProgress
@@ -62,6 +64,7 @@ final class ShardContext {
         reader = EventReader(apps: parts.apps.map(\.id), zones: zones)
         stateProgress = parts.shared.stateProgress
         share = parts.shared.share
+        unread = parts.shared.unread
         conversations = parts.shared.conversations
         sharedKeys = parts.shared.dedupKeys
         processMark = parts.shared.mark

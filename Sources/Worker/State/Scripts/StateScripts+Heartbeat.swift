@@ -5,18 +5,21 @@ import Redis
 extension StateScripts {
     /// KEYS heartbeat, loss. ARGV 1 the count that the caller saw here last, empty: none; 2 and 3 keys from which on a missing
     /// count or a missing place is a loss, empty: it never is; 4 the caller's time in ms, where the user may not ask for the
-    /// server's; 5 the log of user state that the caller reads, empty: not known; 6 `1`: evictions are looked at; then in fours: a partition, the offset below which
-    /// all its user state is applied, the offset that a commit names as noted here, empty: there is none to compare, and the
-    /// partition's end, empty: not known. A place only rises: a worker that was paused for long beats with an old one before it
-    /// knows that it lost the partition. `=` before the partition: it began again at a lower offset.
+    /// server's; 5 the log of user state that the caller reads, empty: not known; 6 `1`: evictions are looked at; 7 the caller's
+    /// group, empty: any; then in fours: a partition, the offset below which all its user state is applied, the offset that a
+    /// commit names as noted here, empty: there is none to compare, and the partition's end, empty: not known. A place only
+    /// rises: a worker that was paused for long beats with an old one before it knows that it lost the partition. `=` before the
+    /// partition: it began again at a lower offset.
     ///
     /// A count or a place that moved back begins a loss, or begins it again: the places of that older state are kept under the
     /// loss before this beat replaces them. Places of another log say nothing about this one: the loss has none of them, and time
     /// 0. A place beyond the end is of another log too, and is 0 in the loss. Such a loss has the field `l`. A partition that an
     /// open loss has not applied again keeps that loss's start. `allow-oom`: a full server is no reason not to look.
     ///
-    /// Answer: count, the server's time in ms, the loss as HGETALL gives it, 1 if the time is the server's; then, if evictions are
-    /// looked at and the user may ask, how many keys were evicted, and the policy.
+    /// While workers of another group live, nothing is changed: one of them beat in the last ten seconds.
+    ///
+    /// Answer: count, the server's time in ms, the loss as HGETALL gives it, 1 if the time is the server's; if evictions are
+    /// looked at and the user may ask, how many keys were evicted, and the policy; the other group's name or empty.
     static let beat = RedisScript(
         """
         #!lua flags=allow-oom
@@ -25,11 +28,18 @@ extension StateScripts {
         local function holds(least) return least ~= '' and redis.call('DBSIZE') >= tonumber(least) end
         local beat = redis.call('HMGET', KEYS[1], 'n', 't', 'l')
         local n, known = tonumber(beat[1]), tonumber(ARGV[1])
+        if ARGV[7] ~= '' then
+            local group = redis.call('HMGET', KEYS[1], 'g', 'gt')
+            if group[1] and group[1] ~= ARGV[7] and now - (tonumber(group[2]) or 0) < 10000 then
+                return {n or 0, now, redis.call('HGETALL', KEYS[2]), clock[1] and 1 or 0, false, false, group[1]}
+            end
+            redis.call('HSET', KEYS[1], 'g', ARGV[7], 'gt', now)
+        end
         local after = math.max(n or 0, known or 0) + 1
         local isOther = ARGV[5] ~= '' and beat[3] and beat[3] ~= ARGV[5]
         local isLost = isOther or known and (n or 0) < known and (n or holds(ARGV[2]))
         local rising, beyond = {}, {}
-        for i = 7, #ARGV, 4 do
+        for i = 8, #ARGV, 4 do
             local field = 'p' .. string.match(ARGV[i], '%d+')
             local place = not isOther and tonumber(redis.call('HGET', KEYS[1], field))
             local noted, last = not isOther and tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
@@ -70,7 +80,7 @@ extension StateScripts {
         local memory = ARGV[6] == '1' and redis.pcall('INFO', 'memory')
         local evicted = type(stats) == 'string' and string.match(stats, 'evicted_keys:(%d+)')
         local policy = type(memory) == 'string' and string.match(memory, 'maxmemory_policy:([%w-]+)')
-        return {after, now, redis.call('HGETALL', KEYS[2]), clock[1] and 1 or 0, evicted or false, policy or false}
+        return {after, now, redis.call('HGETALL', KEYS[2]), clock[1] and 1 or 0, evicted or false, policy or false, ''}
         """)
 
     /// KEYS loss. ARGV 1 id; 2 partitions of the topic; then partitions that were applied again. The loss ends with the last one.

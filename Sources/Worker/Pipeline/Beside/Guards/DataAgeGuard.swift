@@ -14,6 +14,7 @@ final class DataAgeGuard {
     private let userStates: UserStates
     private let clock: ClockGuard
     private let tokenLoss: TokenLossGuard
+    let otherGroup: OtherGroup
     private let intakes: [Intake]
     private let userState: Intake
     private var age: DataAge
@@ -52,6 +53,7 @@ final class DataAgeGuard {
         self.userStates = userStates
         self.clock = clock
         self.tokenLoss = tokenLoss
+        otherGroup = OtherGroup(shard, intakes + [userState])
         self.intakes = intakes
         self.userState = userState
         self.source = source
@@ -86,6 +88,7 @@ final class DataAgeGuard {
             // Above its end the log has begun again: reading shows that soon (`Intake.restart`), and nothing can be compared.
             request.ends = ends.filter { places[$0.key] ?? 0 <= $0.value }
             request.restarted = userState.restartedPlaces
+            request.group = shard.limits.group
             try? shard.store.beat(request, nowMs: shard.nowMs, tag: beatTag(.beat, request.server))
         }
     }
@@ -146,6 +149,7 @@ final class DataAgeGuard {
         }
         let server = ref.slot
         let isLast = ref.generation == round
+        otherGroup.didBeat(beat.otherGroup)
         let before = age.losses[server]
         age.didBeat(server, beat, compared: isLast)
         tokenLoss.didBeat(server, beat)

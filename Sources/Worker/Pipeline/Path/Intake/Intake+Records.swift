@@ -9,6 +9,7 @@ extension Intake {
         // Left over from before the end: the next owner reads it again.
         if isClosing { return }
         let inputClass = classes[record.partition.topic]
+        if record.hasOddTime { noteOddTime(record.partition.topic) }
         let time = record.timestamp
         if let time, time.isAppendTime { shard.clockWatch.appended(ms: time.ms, nowNanos: shard.nowNanos) }
         let receipt = ledgers.with(inputClass) { ledger in

@@ -60,4 +60,21 @@ extension Intake {
 
     /// The present ends of the input topics' partitions; nil if the broker has not reported them.
     func knownEnds() -> [TopicPartition: Int64]? { consumer.knownEnds()?.filter { !ledgers.isParked($0.key) } }
+
+    /// Topics that the brokers do not let it read, in words.
+    var unreadableTopics: [String] { refusals.texts(consumer.topics) }
+
+    /// What an operator is to know, in words.
+    var noteTexts: [String] {
+        notes.texts(consumer.topics, group: shard.limits.group, nowNanos: shard.nowNanos)
+    }
+
+    /// Topics of which a partition began again at a lower offset lately.
+    var restartedTopicNames: [String] { restarts.topics(nowNanos: shard.nowNanos).map { consumer.topics[$0] } }
+
+    /// Compares the group's partitions with the brokers' at intervals, for the whole process.
+    func watchShares(of topics: [String]) {
+        guard isAssigned, shard.unread.beginAsking(nowNanos: shard.nowNanos) else { return }
+        consumer.askShares(of: topics) { [unread = shard.unread] in unread.learn($0) }
+    }
 }

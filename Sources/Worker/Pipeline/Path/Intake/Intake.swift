@@ -25,8 +25,9 @@ final class Intake {
     /// By librdkafka's code.
     private var errorLines = LogLimiter<Int32>()
     private var brokerStates = BrokerStates()
-    private var restarts = PartitionRestarts()
-    private var refusals = TopicRefusals()
+    private(set) var restarts = PartitionRestarts()
+    private(set) var refusals = TopicRefusals()
+    private(set) var notes = IntakeNotes()
     /// Reasons why none of its partitions is read.
     private var blocks: Set<Block> = []
     private(set) var revocation: Revocation?
@@ -51,6 +52,10 @@ final class Intake {
         case olderData
         /// It is not known yet which records an earlier owner counted.
         case statistics
+        /// The brokers let the producers write nothing, so no outcome could be recorded.
+        case denied
+        /// Workers of another group use the same Redis.
+        case otherGroup
     }
 
     /// Partitions being revoked, and the deadline for their pushes in flight.
@@ -68,6 +73,9 @@ final class Intake {
         self.batch = batch
         brokers = shard.metrics.brokers()
         ledgers = InputLedgers(classes, limits: shard.limits.window)
+        for (topic, inputClass) in zip(consumer.topics, classes) where !inputClass.isOurs {
+            shard.metrics.kafka.begin(topic)
+        }
     }
 
     func start(owner: any IntakeOwner) throws(LoopFault) {
@@ -124,6 +132,7 @@ final class Intake {
     func tick(hasRoom: Bool, commits: Bool = true) {
         perform(gate.tick(hasRoom: hasRoom, nowNanos: shard.nowNanos), hasRoom)
         for partition in fullPartitions { relieve(partition) }
+        consumer.passEmptyOffsets()
         if commits { consumer.commitChanges() }
         consumer.watchLag()
         lags.measure(consumer, classes, shard.metrics, nowMs: shard.nowMs)
@@ -185,9 +194,6 @@ final class Intake {
     /// Nil if everything is settled.
     var oldestUnsettledNanos: UInt64? { ledgers.main.oldestUnsettledAgeNanos(nowNanos: shard.nowNanos) }
 
-    /// Skipped offsets since the start.
-    var skippedOffsets: UInt64 { ledgers.main.skippedOffsets }
-
     /// - Returns: whether everything before these offsets is read and settled, or now belongs to another member.
     func hasSettled(_ ends: [TopicPartition: Int64]) -> Bool {
         consumer.hasReached(ends)
@@ -233,13 +239,13 @@ final class Intake {
         if ledgers.relieve(partition, of: consumer.assignment, nowNanos: shard.nowNanos) { applyPauses() }
     }
 
-    /// Topics that the brokers do not let it read, in words.
-    var unreadableTopics: [String] { refusals.texts(consumer.topics) }
+    /// The record's time is not in milliseconds.
+    func noteOddTime(_ topic: Int) {
+        shard.metrics.kafka.oddTime(consumer.topics[topic])
+        notes.noteOddTime(topic, nowNanos: shard.nowNanos)
+    }
 
     // MARK: Epochs of a partition
-
-    /// Topics of which a partition began again at a lower offset lately.
-    var restartedTopicNames: [String] { restarts.topics(nowNanos: shard.nowNanos).map { consumer.topics[$0] } }
 
     /// Partitions of the first topic that began again, before a heartbeat has lowered their places.
     var restartedPlaces: Set<Int32> {
@@ -350,28 +356,23 @@ extension Intake: KafkaConsumerDelegate {
                 ["topic": .string(consumer.topics[0]), "count": .int(partitions.count), "lost": .bool(lost)])
         case .restarted(let partition, let due, let offset): restart(partition, due: due, at: offset)
         case .committed(_, let error):
+            notes.noteCommit(error, nowNanos: shard.nowNanos)
             if let error {
                 shard.metrics.commitFailures.add()
                 shard.metrics.kafka.failed(error)
+                log("the group refused a commit", error)
             } else {
                 shard.metrics.commits.add()
             }
             owner?.intakeDidCommit(self)
+        case .passed(let partition, let start, let offset):
+            ledgers.with(partition) { $0.pass(partition, from: start, to: offset) }
         case .failed(let error, let partition):
             shard.metrics.kafka.failed(error)
             refusals.note(error, partition, topics: consumer.topics)
-            guard let suppressed = errorLines.admit(error.code, nowNanos: shard.nowNanos) else { break }
-            shard.log.warning(
-                "Kafka reported an error",
-                [
-                    "error": .string(error.name), "text": .string(error.text),
-                    "topics": .string(consumer.topics.joined(separator: ", ")), "group": .string(shard.limits.group),
-                    "suppressed": .int(Int(clamping: suppressed)),
-                ])
+            log("Kafka reported an error", error)
         case .unanswered(let error):
             shard.metrics.kafka.failed(error)
-        case .endReached:
-            break
         case .fatal(let error):
             shard.metrics.kafka.failed(error)
             shard.log.error(
@@ -380,6 +381,17 @@ extension Intake: KafkaConsumerDelegate {
         case .closed:
             owner?.intakeDidClose(self)
         }
+    }
+
+    /// A condition that each start of a group has is no warning.
+    private func log(_ message: StaticString, _ error: KafkaError) {
+        guard let suppressed = errorLines.admit(error.code, nowNanos: shard.nowNanos) else { return }
+        let fields: KeyValuePairs<StaticString, LogValue> = [
+            "error": .string(error.name), "text": .string(error.text),
+            "topics": .string(consumer.topics.joined(separator: ", ")), "group": .string(shard.limits.group),
+            "suppressed": .int(Int(clamping: suppressed)),
+        ]
+        if error.isUsualInGroups { shard.log.info(message, fields) } else { shard.log.warning(message, fields) }
     }
 
     func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) {

@@ -12,4 +12,12 @@ enum DeadLetter {
             KafkaHeader(name: "carillon-offset", text: String(offset)),
         ]
     }
+
+    /// A record of the worker's own that its topic refuses for its size.
+    static func headers(tooLargeFor topic: String) -> [KafkaHeader] {
+        [
+            KafkaHeader(name: "carillon-error", text: "too_large: exceeds max.message.bytes of \(topic)"),
+            KafkaHeader(name: "carillon-topic", text: topic),
+        ]
+    }
 }

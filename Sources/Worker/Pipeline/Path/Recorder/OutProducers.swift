@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Kafka
 
-/// Two producers: one for urgent records, one for records that are read later. A failed one is replaced.
+/// Two producers: one for urgent records, one for records that are read later. A failed one is replaced. A third one comes with
+/// the first record that a broker finds too large.
 ///
 /// librdkafka sends one request per partition, and its thread examines every partition whenever it wakes. Results come
 /// one per push: with the short linger of deliveries, each would be a request of its own. A mark waits for them, so a
@@ -12,6 +13,8 @@ final class OutProducers {
         case prompt
         /// Read later: may wait 100 ms for others.
         case records
+        /// One record per batch: a broker refuses a batch above its topic's limit as a whole, whatever the size of each record.
+        case alone
     }
 
     typealias Make = (Role) throws(KafkaFault) -> KafkaProducer
@@ -25,6 +28,7 @@ final class OutProducers {
     private let make: Make
     private var prompt: KafkaProducer
     private var records: KafkaProducer
+    private var alone: KafkaProducer?
     /// By `OutTopic.index`.
     private var routes: [Route] = []
 
@@ -47,28 +51,45 @@ final class OutProducers {
     }
 
     private static func configuration(_ client: KafkaConfiguration, _ role: Role) -> KafkaConfiguration {
-        guard role == .records else { return client }
-        var lazy = client
-        lazy.clientID += "-records"
-        if lazy.options["linger.ms"] == nil, lazy.options["queue.buffering.max.ms"] == nil {
-            lazy.options["linger.ms"] = recordsLingerMs
+        var own = client
+        switch role {
+        case .prompt: return client
+        case .records:
+            own.clientID += "-records"
+            if own.options["linger.ms"] == nil, own.options["queue.buffering.max.ms"] == nil {
+                own.options["linger.ms"] = recordsLingerMs
+            }
+        case .alone:
+            own.clientID += "-alone"
+            own.options["batch.num.messages"] = "1"
         }
-        return lazy
+        return own
     }
 
-    /// The present producer of that role.
-    subscript(role: Role) -> KafkaProducer {
+    /// The present producer of that role; nil while nothing has needed it.
+    subscript(role: Role) -> KafkaProducer? {
         switch role {
         case .prompt: prompt
         case .records: records
+        case .alone: alone
         }
     }
+
+    /// The topic for records that are sent one by one.
+    func alone(_ topic: OutTopic) throws(KafkaFault) -> OutTopic {
+        if alone == nil { alone = try make(.alone) }
+        guard let found = self.topic(name(of: topic), by: .alone) else {
+            throw .creation("no handle for the topic \(name(of: topic))")
+        }
+        return found
+    }
+
+    func isAlone(_ topic: OutTopic) -> Bool { routes[topic.index].role == .alone }
 
     /// The topic of that name for this role; nil for an invalid name.
     func topic(_ name: String, by role: Role) -> OutTopic? {
         if let known = known(name, by: role) { return known }
-        let producer = self[role]
-        guard let handle = producer.topic(name) else { return nil }
+        guard let producer = self[role], let handle = producer.topic(name) else { return nil }
         routes.append(Route(role: role, producer: producer, handle: handle))
         return OutTopic(index: routes.count - 1)
     }
@@ -110,6 +131,7 @@ final class OutProducers {
         switch role {
         case .prompt: prompt = fresh
         case .records: records = fresh
+        case .alone: alone = fresh
         }
     }
 }

@@ -6,15 +6,16 @@ import Telemetry
 
 /// Output records. Each reaches the broker finally, or its loss is logged by name.
 ///
-/// A full queue and a refused record are tried again after a doubling, jittered pause (up to 5 s). Only a record that
-/// can never be accepted (over the broker's size limit) is given up, logged and counted. A failed producer is replaced,
-/// and its unacknowledged records are sent again: the broker may then have a record twice. Loop-bound. Waiting records
-/// keep their events unsettled, so the intake bounds their number.
+/// A full queue and a refused record are tried again after a doubling, jittered pause (up to 5 s). A record above the
+/// topic's limit is sent alone, then in fewer words, then to the dead-letter topic, at last there without its bytes. A failed
+/// producer is replaced, and its unacknowledged records are sent again: the broker may then have a record twice. Loop-bound.
+/// Waiting records keep their events unsettled, so the intake bounds their number.
 final class Outbox {
     /// Called once per record that the broker has (or that was given up), with the record's tag.
     private var didSettle: (UInt64) -> Void = { _ in }
-    /// Called instead of `didSettle` for a record that no broker will ever accept.
-    private var didGiveUp: (UInt64) -> Void = { _ in }
+    /// Asked about a record that its topic will never accept. False: it goes to the dead-letter topic.
+    private var keepsWork: (UInt64) -> Bool = { _ in false }
+    private var topics: OutTopics?
     /// Called after reports were taken, once per turn of a producer.
     private var didTakeReports: () -> Void = {}
     /// Called once if a failed producer cannot be replaced: this shard can write nothing any more.
@@ -58,10 +59,13 @@ final class Outbox {
     /// A refused record is sent again within five seconds, and renews the entry if it is refused again.
     private static let refusalNanos: UInt64 = 15_000_000_000
     private static let refusalsMax = 32
+    private var oversized = OversizedRecords()
+    /// The brokers let the producers write nothing, and when (monotonic) they last said so.
+    private var lastDenial: (error: KafkaError, atNanos: UInt64)?
 
     private enum Warning: Hashable {
         case refused(code: Int32)
-        case cut, givenUp
+        case oversized(OversizedRecords.End)
     }
 
     private static let reportsPerTurn = 1024
@@ -81,19 +85,21 @@ final class Outbox {
     /// Begins to take the broker's answers.
     ///
     /// - Parameters:
-    /// - didSettle: the broker has a record, or it was given up; its tag.
-    /// - didTakeReports: reports were taken, so there may be room for more.
-    /// - didGiveUp: a record exceeds the topic's limit; nil calls `didSettle`.
-    /// - didFail: a failed producer could not be replaced; the process should exit with 70.
+    /// - topics: where the records go.
+    ///   - didSettle: the broker has a record, or it was given up; its tag.
+    ///   - didTakeReports: reports were taken, so there may be room for more.
+    ///   - keepsWork: a record exceeds the topic's limit, and its tag says whose work it is: true if that stays in memory.
+    ///   - didFail: a failed producer could not be replaced; the process should exit with 70.
     func start(
-        didSettle: @escaping (UInt64) -> Void, didTakeReports: @escaping () -> Void = {},
-        didGiveUp: ((UInt64) -> Void)? = nil, didFail: @escaping () -> Void = {}
+        _ topics: OutTopics, didSettle: @escaping (UInt64) -> Void, didTakeReports: @escaping () -> Void = {},
+        keepsWork: @escaping (UInt64) -> Bool = { _ in false }, didFail: @escaping () -> Void = {}
     ) throws(LoopFault) {
+        self.topics = topics
         self.didSettle = didSettle
-        self.didGiveUp = didGiveUp ?? didSettle
+        self.keepsWork = keepsWork
         self.didTakeReports = didTakeReports
         self.didFail = didFail
-        for role in OutProducers.Role.allCases { watchers[role] = try watch(producers[role], role) }
+        for role in OutProducers.Role.allCases { try watch(role) }
     }
 
     /// Takes no more answers and sends nothing again. No callback follows.
@@ -107,7 +113,7 @@ final class Outbox {
 
     /// Records without an acknowledgement.
     var pendingCount: Int {
-        let live = OutProducers.Role.allCases.reduce(waiting.count) { $0 + producers[$1].pendingCount }
+        let live = OutProducers.Role.allCases.reduce(waiting.count) { $0 + (producers[$1]?.pendingCount ?? 0) }
         return retired.reduce(live) { $0 + $1.producer.pendingCount }
     }
 
@@ -119,6 +125,14 @@ final class Outbox {
         refusals.filter { loop.nowNanos &- $0.value.atNanos < Self.refusalNanos }
             .map { (topic: $0.key, why: $0.value.why) }.sorted { $0.topic < $1.topic }
     }
+
+    /// Why the brokers let this worker write no record at all; nil if they do.
+    var denial: KafkaError? {
+        lastDenial.flatMap { loop.nowNanos &- $0.atNanos < Self.refusalNanos ? $0.error : nil }
+    }
+
+    /// What an operator is to know of records that were too large, in words.
+    var noteTexts: [String] { oversized.texts(nowNanos: loop.nowNanos) }
 
     private func refused(_ topic: String, _ error: KafkaError) {
         if refusals.count < Self.refusalsMax || refusals[topic] != nil {
@@ -162,8 +176,9 @@ final class Outbox {
 
     // MARK: - Reports
 
-    private func watch(_ producer: KafkaProducer, _ role: OutProducers.Role) throws(LoopFault) -> FDWatcher {
-        try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self, unowned producer] in
+    private func watch(_ role: OutProducers.Role) throws(LoopFault) {
+        guard let producer = producers[role] else { return }
+        watchers[role] = try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self, unowned producer] in
             takeReports(of: producer, role)
         }
     }
@@ -172,7 +187,7 @@ final class Outbox {
         loop.stageClock?.enter(.record)
         withExtendedLifetime(producer) {
             producer.pollReports(max: Self.reportsPerTurn) { take($0, role) }
-            if producer === producers[role], producer.fatalError != nil { mend(role) }
+            if producer === producers[role], let fault = producer.fatalError { mend(role, fault) }
             releaseRetired()
             didTakeReports()
         }
@@ -203,24 +218,31 @@ final class Outbox {
 
     /// The first failure is repaired at once. A producer that fails again before it wrote anything waits for the next
     /// attempt.
-    private func mend(_ role: OutProducers.Role) {
-        if deaths[role] == nil { replace(role) }
+    private func mend(_ role: OutProducers.Role, _ fault: KafkaError) {
+        if fault.isDenied {
+            lastDenial = (fault, loop.nowNanos)
+            warn(
+                .refused(code: fault.code),
+                "the brokers let this worker write nothing: grant Write on the output topics",
+                "", error: fault.name)
+        } else if deaths[role] == nil {
+            replace(role)
+        }
         scheduleRetry()
     }
 
-    /// Replaces the failed producer. Its records return as reports and wait.
+    /// Replaces the failed producer. Its records return as reports and wait. A right may be granted at any time, so a producer
+    /// that lacks one is replaced as often as needed.
     private func replace(_ role: OutProducers.Role) {
-        if hasFailed { return }
-        let old = producers[role]
+        guard !hasFailed, let old = producers[role] else { return }
         let cause = old.fatalError
-        let count = deaths[role, default: 0] + 1
+        let count = deaths[role, default: 0] + (cause?.isDenied ?? false ? 0 : 1)
         guard count <= Self.deathsMax else { return fail(role, "no producer lived long enough to write a record") }
         deaths[role] = count
         do {
             try producers.replace(role)
-            let watcher = try watch(producers[role], role)
             retired.append(Retired(role: role, producer: old, watcher: watchers[role]))
-            watchers[role] = watcher
+            try watch(role)
         } catch {
             return fail(role, "\(error)")
         }
@@ -279,26 +301,64 @@ final class Outbox {
     }
 
     private func resend() {
-        for role in OutProducers.Role.allCases where producers[role].fatalError != nil { replace(role) }
+        for role in OutProducers.Role.allCases where producers[role]?.fatalError != nil { replace(role) }
         let records = waiting
         waiting = []
         for record in records { submit(record) }
     }
 
-    /// Over the topic's limit. A dead letter is then written without its value, because its headers have the position;
-    /// another record is given up.
+    // MARK: - Records above their topic's limit
+
     private func tooLarge(_ record: Waiting) {
-        let isCut = !record.headers.isEmpty && record.value != nil
-        warn(
-            isCut ? .cut : .givenUp,
-            isCut
-                ? "a dead letter is written without its bytes: they exceed the topic's max.message.bytes"
-                : "gave up a record that exceeds the topic's max.message.bytes",
-            producers.name(of: record.topic), bytes: record.value?.count ?? 0)
-        guard isCut else { return didGiveUp(record.tag) }
         var record = record
-        record.value = nil
+        let topic = producers.name(of: record.topic)
+        if !producers.isAlone(record.topic), let alone = alone(record.topic) {
+            record.topic = alone
+            return submit(record)
+        }
+        let bytes = record.value?.count ?? 0
+        let deadLetter = topics?.deadLetter
+        let isLetter = topic == deadLetter.map(producers.name)
+        if !isLetter, keepsWork(record.tag) { return }
+        if isLetter, record.value != nil {
+            // Its headers say whose it is.
+            record.value = nil
+            note(.cut, topic, bytes)
+        } else if !isLetter, let value = record.value, let shorter = shorter(value, topic) {
+            record.value = shorter
+            note(.shortened, topic, bytes)
+        } else if !isLetter, let deadLetter, let alone = alone(deadLetter) {
+            record.topic = alone
+            record.headers += DeadLetter.headers(tooLargeFor: topic)
+            note(.deadLetter, topic, bytes)
+        } else {
+            note(.givenUp, topic, bytes)
+            return didSettle(record.tag)
+        }
         submit(record)
+    }
+
+    /// Only a result says the same in fewer words.
+    private func shorter(_ value: [UInt8], _ topic: String) -> [UInt8]? {
+        guard let topics, [topics.results, topics.stateResults].map(producers.name).contains(topic) else { return nil }
+        return ShortRecord.shorter(than: value)
+    }
+
+    /// - Returns: nil where no producer can be had; the log says why.
+    private func alone(_ topic: OutTopic) -> OutTopic? {
+        do {
+            let found = try producers.alone(topic)
+            if watchers[.alone] == nil { try watch(.alone) }
+            return found
+        } catch {
+            log.error("no producer for records above the topic's limit", ["why": .string("\(error)")])
+            return nil
+        }
+    }
+
+    private func note(_ end: OversizedRecords.End, _ topic: String, _ bytes: Int) {
+        oversized.note(end, topic, nowNanos: loop.nowNanos)
+        warn(.oversized(end), end.words, topic, bytes: bytes)
     }
 
     /// One line per cause and ten seconds.

@@ -79,7 +79,9 @@ final class AppContext {
         }
 
         /// The reason for parking its pushes.
-        var trouble: ParkCause { apns.credentialPause == nil ? .unavailable : .credential }
+        var trouble: ParkCause {
+            apns.credentialPause == nil && !apns.lacksCredential ? .unavailable : .credential
+        }
 
         init(
             environment: APNsEnvironment, credential: String, apns: APNsClient, isDefault: Bool, usesProviderKey: Bool
