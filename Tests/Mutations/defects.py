@@ -102,8 +102,8 @@ DEFECTS = [
         "park-early",
         "the offset of a parked event is settled before the broker has the record",
         PIPELINE + "Beside/Parking/Parking.swift",
-        "        let waiting = Pending(intake, record.origin, record: record)\n",
-        "        let waiting = Pending(intake, record.origin, record: record)\n"
+        "        send(Deferred([parked]), .arrival(record, intake))\n",
+        "        send(Deferred([parked]), .arrival(record, intake))\n"
         '        if mutant("park-early") { intake.settle(record.origin.place) }\n',
     ),
     Defect(
@@ -499,8 +499,9 @@ DEFECTS = [
         "level: known ?? .unset))", 'level: mutant("chunk-without-levels") ? .unset : known ?? .unset))',
     ),
     Defect(
-        "parked-hold-lost", "parked work forgets its hold", PIPELINE + "Beside/Parking/ParkedRecord.swift",
-        'holdUntilMs = tree["hold_ms"]?.int', 'holdUntilMs = mutant("parked-hold-lost") ? nil : tree["hold_ms"]?.int',
+        "parked-hold-lost", "parked work forgets its hold", PIPELINE + "Beside/Parking/OpenRecipients.swift",
+        "holdUntilMs = base.dueMs &+ delta",
+        'holdUntilMs = mutant("parked-hold-lost") ? nil : base.dueMs &+ delta',
     ),
     Defect(
         "epoch-ignored", "the epoch of a lease is ignored", "Sources/Worker/State/LeaseCache.swift",

@@ -119,7 +119,7 @@ extension Pipeline {
     func didSettleRecord(_ bits: UInt64) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
         switch tag.stage {
-        case .record, .parkedRecipient: recorder.didSettleRecord(tag.ref)
+        case .record: recorder.didSettleRecord(tag.ref)
         case .delivery:
             guard let event = work.event(tag.ref) else { return shard.mistake("a delivery whose event has ended") }
             for waiting in recorder.didSettleDelivery(event) { dispatcher.endIfComplete(waiting) }
@@ -142,7 +142,6 @@ extension Pipeline {
     /// - Returns: false for any other record.
     func keepsWork(ofRecord bits: UInt64) -> Bool {
         switch Tag(bits)?.stage {
-        case .parkedRecipient: Tag(bits).map { dispatcher.stay($0.ref) }
         case .parkedEvent: Tag(bits).map { parking.didGiveUp($0.ref) }
         case .chunk: Tag(bits).map { planner.didGiveUp($0.ref) }
         default: return false

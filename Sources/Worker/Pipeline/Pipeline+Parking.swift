@@ -22,6 +22,7 @@ extension Pipeline {
             app: event.app, uid: nil, raw: raw, cause: cause, dueMs: dueMs, writtenMs: shard.steadyMs, id: "")
         parked.source = record.origin.source
         parked.facts = record.origin.place.parkedFacts
+        var conversation = ""
         switch event.body {
         case .userState: return .goesOn
         case .message(let message):
@@ -29,15 +30,17 @@ extension Pipeline {
             parked.id = kind.rawValue + message.value.msgID
             parked.expiresAtMs = message.value.expireAtMs
             parked.conversation = message.value.conversation.id
+            conversation = parked.conversation
             parked.uid = message.value.to.uids.flatMap { $0.count == 1 ? $0.first : nil }
         case .liveActivity(let activity):
             parked.id = PairKind.liveActivity.rawValue + event.id
             parked.expiresAtMs = event.sentMs &+ LiveActivity.lifetimeMs
+            parked.conversation = activity.activityID
             parked.uid = !activity.isForAllBound && activity.uids.count == 1 ? activity.uids.first : nil
         }
         // Another worker may read it at once: it must wait until this one has written its records of the conversation.
         // This process sees for itself when it is.
-        if cause == .share, work.hasEvent(of: parked.conversation, app: parked.app) {
+        if cause == .share, work.hasEvent(of: conversation, app: parked.app) {
             parked.dueMs = max(dueMs, shard.steadyMs &+ shard.limits.outOfHandMs)
             parked.process = shard.processMark
         }
@@ -60,20 +63,34 @@ extension Pipeline {
                 beginEvent(event, raw, of: app, record.origin)
             }
         }
+        parking.written.takeAll(release)
+        parking.stayed.takeAll { event, open in
+            if !event.isHandedBack { fanOut.start(open, of: event) }
+            release(event)
+        }
         parking.due.takeAll(beginParked)
+    }
+
+    /// Recipients that wait to be parked leave memory. Their records are open parts of the event.
+    func takeParting(of event: EventJob) {
+        if event.parting.isEmpty { return }
+        var open: [ParkedRecord] = []
+        swap(&open, &event.parting)
+        if event.isHandedBack { return parking.forget(open) }
+        if let parked = event.parked { parking.goOn(parked, open) } else { parking.park(event, open) }
     }
 
     /// A parked record is due.
     private func beginParked(_ work: ParkedWork) {
         let origin = EventJob.Origin(partition: work.partition, place: work.place, source: work.record.source)
         do throws(BadRecord) {
-            let event = try shard.read(event: work.record.raw, work.record.source)
+            let event = try parking.event(of: work)
             guard let app = apps[event.app], beginEvent(event, work.record.raw, of: app, origin, parked: work) else {
                 throw BadRecord(.unknownKind, "not a parked record of this version")
             }
         } catch {
-            // For example, its app is no longer served.
-            parking.drop(work)
+            // For example, its app is no longer served. Its other recipients find the same.
+            if parking.reject(work) == .kept { return }
             reject(
                 RejectedRecord(
                     why: error, origin: origin, topic: userState.consumer.topics[work.partition.topic], offset: -1,
@@ -141,10 +158,10 @@ extension Pipeline {
     private func mayBegin(_ record: ParkedRecord) -> Bool {
         guard let app = apps[record.app] else { return true }
         guard app.inHand.hasRoomAgain(shard.limits, pushesAhead: app.pushesAhead) else { return false }
-        if record.process == shard.processMark,
-            shard.conversations.contains(ConversationKey(record.app, record.conversation).hash)
-        {
-            return false
+        if record.process == shard.processMark {
+            let isActivity = record.id.hasPrefix(PairKind.liveActivity.rawValue)
+            let key = ConversationKey(record.app, isActivity ? "" : record.conversation)
+            if shard.conversations.contains(key.hash) { return false }
         }
         if record.cause == .unclaimed, mayAckBeUnread(record) { return false }
         if let uid = record.uid, !shard.unstoredChanges.isEmpty,

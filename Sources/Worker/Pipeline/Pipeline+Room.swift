@@ -104,6 +104,7 @@ extension Pipeline {
         events.watchShares(of: intakes.flatMap(\.consumer.topics))
         // Live devices do not wait until APNs has room for the rest of a giant group, or Redis for some of its members.
         work.events.forEach { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
+        work.events.forEach { if parking.mustLeave($0) { takeParting(of: $0) } }
         expand()
         parkWhatWaits()
         parking.tick()
@@ -133,6 +134,7 @@ extension Pipeline {
         }
         lookAtParked()
         for twin in claims.takeFreed() { dispatcher.twinEnded(twin) }
+        sender.parkOverdue()
         if shard.writes.refusesSome(nowNanos: shard.nowNanos) { settleUnclaimed() }
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
     }

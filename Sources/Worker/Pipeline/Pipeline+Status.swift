@@ -17,6 +17,7 @@ extension Pipeline {
     var readPartitions: Int { intakes.reduce(0) { $0 + $1.readPartitions } }
     var heldPartitions: Int { intakes.reduce(0) { $0 + $1.consumer.assignment.count } }
     var restartedTopics: [String] { intakes.flatMap(\.restartedTopicNames) }
+    var heldTopics: [String] { intakes.flatMap(\.heldTopics) }
     var unreadableTopics: [String] { intakes.flatMap(\.unreadableTopics) }
     /// What an operator is to know of Kafka although records are read, in words.
     var kafkaNotes: [String] {

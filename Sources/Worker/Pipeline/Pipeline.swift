@@ -327,6 +327,7 @@ final class Pipeline {
     private func end(_ job: RecipientJob) {
         // Work left to the partition's next owner may come back here.
         if job.flags.contains(.owesClaim), job.machine.isMarked { claims.rememberUnmarked(job) }
+        if let parting = job.parking?.parting { job.event.parting.append(parting) }
         for twin in claims.releaseKey(job) { dispatcher.twinEnded(twin) }
         lookup.passed(job)
         bursts.leave(job)
@@ -337,13 +338,14 @@ final class Pipeline {
 
     /// The event has one open part less. The last one settles its offset, unless it was handed back.
     func release(_ event: EventJob) {
+        if event.openParts == 1 { takeParting(of: event) }
         if !work.release(event) { return }
         let counted = event.takeCounts()
         if let parked = event.parked {
             if event.isHandedBack {
                 parking.drop(parked)
             } else {
-                parked.counted.add(counted)
+                parked.batch.counted.add(counted)
                 parking.end(parked)
             }
             return userState.mayEndRevocation()
@@ -376,8 +378,9 @@ final class Pipeline {
                 claims.rememberUnmarked(owed)
                 userStates.pay(owed, app: apps[owed.request.app], intake, origin)
             case .parked(let parked):
-                claims.rememberParked(parked)
-                parking.read(parked, origin)
+                parked.open.forEach(claims.rememberParked)
+                parking.read(parked, origin, share: parked.open.first.flatMap { apps[$0.app]?.inHand.share } ?? 1)
+            case .unknown: intake.hold(origin.partition)
             case .chunk(let chunk, let event): beginChunk(chunk, event, origin)
             case .event: break
             }

@@ -79,6 +79,13 @@ extension ProcessSnapshot {
                 "began again at a lower offset, and is read from there: \(restarted.joined(separator: ", "))",
                 alert: "CarillonPartitionRestarted")
         }
+        let held = Set(shards.flatMap(\.heldTopics)).sorted()
+        if !held.isEmpty {
+            part.add(
+                .degraded,
+                "records of a later version wait unread: \(held.joined(separator: ", ")); start workers of that version"
+            )
+        }
         return part
     }
 

@@ -106,7 +106,7 @@ package final class ShardRuntime: PipelineOwner {
             endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses,
             readPartitions: pipeline.readPartitions, heldPartitions: pipeline.heldPartitions,
             awaitedTopics: pipeline.awaitedTopics, unreadableTopics: pipeline.unreadableTopics,
-            restartedTopics: pipeline.restartedTopics, kafkaNotes: pipeline.kafkaNotes,
+            restartedTopics: pipeline.restartedTopics, heldTopics: pipeline.heldTopics, kafkaNotes: pipeline.kafkaNotes,
             otherGroup: pipeline.dataAge.otherGroup.seen?.group,
             writeDenial: pipeline.recorder.outbox.denial?.description,
             refusedTopics: pipeline.recorder.outbox.refused.map {

@@ -49,6 +49,8 @@ public struct ShardStatus: Sendable {
     public var unreadableTopics: [String] = []
     /// Topics of which a partition began again at a lower offset lately.
     public var restartedTopics: [String] = []
+    /// Topics with records of a later version that wait for a worker that knows them.
+    public var heldTopics: [String] = []
     /// What an operator is to know of Kafka although records are read, in words.
     public var kafkaNotes: [String] = []
     /// Another consumer group that uses the same Redis, so that nothing is read; nil: there is none.

@@ -157,8 +157,7 @@ struct DispatcherTests {
                 parts.dispatcher.park(job, 0, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
                 parts.dispatcher.endIfComplete(job)
             }
-            let record = try #require(world.records(\.parked).first)
-            let parked = Array(record.utf8).withUnsafeBytes { ParkedRecord($0) }
+            let parked = job.parking?.parting
             #expect(parked?.done == ["pad"] && parked?.devices == ["phone"])
         }
     }
@@ -172,7 +171,7 @@ struct DispatcherTests {
                 parts.dispatcher.endIfComplete(job)
             }
             #expect(world.redis.commands.contains("APPEND c:d1:{im:u}mm"))
-            #expect(world.records(\.parked).count == 1)
+            #expect(job.parking?.parting?.cause == .desktopFirst)
         }
     }
 

@@ -83,4 +83,48 @@ struct RecorderTests {
             #expect(world.settled == [Tag(event.ref, .delivery)])
         }
     }
+
+    @Test func eachOfManyGatewaysGetsOneRecord() throws {
+        try Self.with { world, recorder in
+            let event = try world.message(to: ["u"])
+            let job = try world.recipient("u", of: event)
+            try world.turn {
+                for turn in 0..<3 {
+                    for gateway in 0..<300 {
+                        let target = DeliveryTarget(
+                            uid: "u", device: "web\(turn)", connectionEpoch: 1, alert: true, pushed: false, ackByMs: nil
+                        )
+                        recorder.deliver(target, gateway: "g\(gateway)", of: job)
+                    }
+                }
+            }
+            event.undecided = 0
+            event.audience = Audience(uids: [])
+            try world.turn { recorder.flushDeliveries(of: event) }
+            #expect(world.records(\.deliveries).count == 300)
+            #expect(event.unackedDeliveries == 300 && !event.hasUnsentDeliveries)
+        }
+    }
+
+    @Test func deliveriesOnTheWayToTheBrokerAreBoundedByBytes() throws {
+        try Self.with { world, recorder in
+            let event = try world.message(to: ["u"], content: String(repeating: "x", count: 500_000))
+            let job = try world.recipient("u", of: event)
+            event.undecided = 0
+            event.audience = Audience(uids: [])
+            try world.turn {
+                for gateway in 0..<40 {
+                    let target = DeliveryTarget(
+                        uid: "u", device: "web", connectionEpoch: 1, alert: true, pushed: false, ackByMs: nil)
+                    recorder.deliver(target, gateway: "g\(gateway)", of: job)
+                }
+                recorder.flushDeliveries(of: event)
+            }
+            #expect(event.unackedDeliveries == 17 && event.hasUnsentDeliveries && !event.areDeliveriesSettled)
+            for _ in 0..<17 { _ = recorder.didSettleDelivery(event) }
+            #expect(event.unackedDeliveries == 17 && event.hasUnsentDeliveries)
+            for _ in 0..<23 { _ = recorder.didSettleDelivery(event) }
+            #expect(event.areDeliveriesSettled)
+        }
+    }
 }

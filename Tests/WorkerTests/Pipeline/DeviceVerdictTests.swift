@@ -308,7 +308,7 @@ struct UnclaimedTests {
     /// Later pushes of the devices do not wait for a desktop's message, so they do not for its repeat.
     @Test(arguments: [true, false])
     func aRepeatWaitsForADesktopLikeItsFirst(isForDesktop: Bool) throws {
-        let records = try ScriptedShard.withPipeline { world, pipeline in
+        let parked = try ScriptedShard.withPipeline { world, pipeline in
             let job = try world.recipient()
             job.firstClaim = .resumed
             let candidate = Candidate(uid: "u", order: 0)
@@ -316,9 +316,8 @@ struct UnclaimedTests {
             let untilMs = pipeline.shard.nowMs + 7_000
             candidate.claim?.earlierWait = EarlierWait(untilMs: untilMs, isForDesktop: isForDesktop)
             _ = pipeline.dispatcher.parkBesideEarlierTry(job, candidate)
-            return world.records(\.parked)
+            return job.parking?.parting
         }
-        let parked = try #require(records.first.map { Array($0.utf8).withUnsafeBytes { ParkedRecord($0) } })
         #expect(parked?.cause.holdsDevice == !isForDesktop)
     }
 

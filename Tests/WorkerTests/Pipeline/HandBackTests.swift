@@ -9,17 +9,16 @@ import Testing
 /// What goes to another owner, by a revocation or since the process ends, is not begun here any more.
 @Suite(.timeLimit(.minutes(10))) struct HandBackTests {
     private static func parked(_ id: String, partition: Int32) -> ParkedWork {
-        let origin = EventJob.Origin.alone(partition, topic: 1, .parked)
-        return ParkedWork(
+        ParkedWork(
             ParkedRecord(app: "im", uid: "u\(id)", raw: [], cause: .unavailable, dueMs: 0, writtenMs: 0, id: id),
-            partition: origin.partition, place: origin.place)
+            of: ParkedBatch(.alone(partition, topic: 1, .parked)))
     }
 
     /// Lays a record of each of two partitions into each tray between reading and beginning.
     private static func fill(_ pipeline: Pipeline, _ world: ScriptedShard) throws {
         for partition in [Int32(0), 1] {
             pipeline.parking.read(
-                parked("\(partition)", partition: partition).record, .alone(partition, topic: 1, .parked))
+                Deferred([parked("\(partition)", partition: partition).record]), .alone(partition, topic: 1, .parked))
             let job = try world.message("m\(partition)", origin: .alone(partition))
             pipeline.parking.refused.append((try world.record(of: job), pipeline.events))
             pipeline.fanOut.behind.append((job, 0))
@@ -73,8 +72,8 @@ import Testing
             var works: [ParkedWork] = []
             pipeline.parking.due.takeAll { works.append($0) }
             for work in works {
-                work.parksAgain = true
                 work.isHandedBack = work.partition.partition == 1
+                pipeline.parking.goOn(work, [work.record])
                 pipeline.parking.end(work)
             }
             return pipeline.parking.count

@@ -7,45 +7,6 @@ import Testing
 @testable import Worker
 
 @Suite(.timeLimit(.minutes(10))) struct ParkingTests {
-    @Test func aParkedRecordIsReadAsItWasWritten() throws {
-        var record = ParkedRecord(
-            app: "im", uid: "名\n\"前", raw: Array("{\"v\":1}\n\n".utf8), cause: .retryAfter, dueMs: 17, writtenMs: 5,
-            id: "mabc")
-        record.client = "production/default"
-        record.source = EventSource(partition: 4, offset: 9, kafkaMs: 3)
-        record.devices = ["phone", "p\"ad"]
-        record.done = ["pc"]
-        record.holdUntilMs = 99
-        record.facts = [.accepted, .owesCount]
-        record.silentConnections = [ParkedRecord.SilentConnection(device: "w\"eb", epoch: -4)]
-        record.counts = [129, 0, 7]
-        record.formerNames = [7, 65_535]
-        record.trace = [0, 255, 10]
-        record.mover = "1-2"
-        #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
-        record.uid = nil
-        record.conversation = "c"
-        #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
-    }
-
-    /// As version 1.0 wrote it. Records outlive the worker that wrote them, so this format never changes.
-    @Test func aStoredRecordOfVersion1IsUnderstood() throws {
-        let stored = """
-            {"v":1,"park":"retry_after","app":"im","uid":"u","id":"mabc","due_ms":17,"at_ms":5,"kafka_ms":3,"partition":4,\
-            "offset":9,"client":"production/default","devices":["phone"],"done":["pc"],"hold_ms":99,"flags":\(1 << 9 | 1 << 22),\
-            "suspects":{"web":-4},"trace":"00ff0a","mover":"1-2"}
-            {"v":1}
-            """
-        let record = try #require(Array(stored.utf8).withUnsafeBytes { ParkedRecord($0) })
-        #expect(record.cause == .retryAfter && record.app == "im" && record.uid == "u" && record.id == "mabc")
-        #expect(record.dueMs == 17 && record.writtenMs == 5 && record.holdUntilMs == 99)
-        #expect(
-            record.source == EventSource(partition: 4, offset: 9, kafkaMs: 3) && record.client == "production/default")
-        #expect(record.devices == ["phone"] && record.done == ["pc"] && record.facts == [.accepted, .reached])
-        #expect(record.silentConnections == [ParkedRecord.SilentConnection(device: "web", epoch: -4)])
-        #expect(record.trace == [0, 255, 10] && record.mover == "1-2" && record.raw == Array("{\"v\":1}".utf8))
-    }
-
     @Test(
         arguments: [
             (2, .recordedWithoutDevice), (9, .accepted), (10, .failed), (11, .offeredSMS), (16, .clearsBadge),
@@ -66,30 +27,24 @@ import Testing
         #expect(ParkedFacts.countsSource.rawValue == 1 << 23 && ParkedFacts.countsSource.flags.isEmpty)
     }
 
-    @Test func aForeignRecordIsNoParkedRecord() {
-        for text in [
-            "", "\n", "{}\n{}", "{\"v\":1,\"owed\":\"m\"}", "{\"v\":2,\"park\":\"share\"}\n", "[[[[[[\n", "null\nnull",
-        ] {
-            #expect(Array(text.utf8).withUnsafeBytes { ParkedRecord($0) } == nil, "\(text)")
-        }
-    }
-
-    private static let place = EventJob.Origin.alone(topic: 1, .parked).place
-
     private static func work(
-        _ id: String, uid: String = "u", dueMs: Int64, writtenMs: Int64 = 0, cause: ParkCause = .unavailable,
-        partition: Int32 = 0
+        _ id: String, uid: String = "u", app: String = "im", dueMs: Int64, writtenMs: Int64 = 0,
+        cause: ParkCause = .unavailable, partition: Int32 = 0
     ) -> ParkedWork {
-        ParkedWork(
+        let batch = ParkedBatch(.alone(partition, topic: 1, .parked))
+        batch.writtenMs = writtenMs
+        return ParkedWork(
             ParkedRecord(
-                app: "im", uid: uid, raw: [], cause: cause, dueMs: dueMs, writtenMs: writtenMs, id: id),
-            partition: TopicPartition(topic: 1, partition: partition), place: place)
+                app: app, uid: uid, raw: [], cause: cause, dueMs: dueMs, writtenMs: writtenMs, id: id), of: batch)
     }
 
-    private static func read(_ wheel: inout ParkedWheel, _ works: [ParkedWork]) -> Bool {
-        var areRead = true
-        for work in works where !wheel.read(work) { areRead = false }
-        return areRead
+    private static func read(_ wheel: inout ParkedWheel, _ works: [ParkedWork]) {
+        for work in works { wheel.read(work) }
+    }
+
+    private static func putBack(_ work: ParkedWork, _ wheel: inout ParkedWheel) {
+        wheel.putBack(work.record, from: work)
+        wheel.ended(work)
     }
 
     private static func taken(_ wheel: inout ParkedWheel, nowMs: Int64) -> [ParkedWork] {
@@ -100,13 +55,12 @@ import Testing
 
     @Test func recordsOfOneUserBeginInTheirOrderAndOthersDoNotWait() {
         var wheel = ParkedWheel()
-        let areRead = Self.read(
+        Self.read(
             &wheel,
             [
                 Self.work("1", dueMs: 50), Self.work("2", dueMs: 10), Self.work("a", uid: "other", dueMs: 20),
                 Self.work("held", dueMs: 600, cause: .desktopFirst),
             ])
-        #expect(areRead)
         #expect(Self.taken(&wheel, nowMs: 9).isEmpty)
         #expect(Self.taken(&wheel, nowMs: 20).map(\.record.id) == ["a"])
         #expect(Self.taken(&wheel, nowMs: 60).map(\.record.id) == ["1", "2"])
@@ -116,28 +70,28 @@ import Testing
 
     @Test func workParkedAgainKeepsItsPlaceBeforeLaterWork() {
         var wheel = ParkedWheel()
-        _ = Self.read(&wheel, ["1", "2", "3"].map { Self.work($0, dueMs: 1) })
+        Self.read(&wheel, ["1", "2", "3"].map { Self.work($0, dueMs: 1) })
         let first = wheel.next(nowMs: 1) { _ in true }
         let second = wheel.next(nowMs: 1) { _ in true }
         for work in [second, first] {
             guard let work else { continue }
             work.record.dueMs = 30
-            wheel.putBack(work)
+            Self.putBack(work, &wheel)
         }
         #expect(Self.taken(&wheel, nowMs: 2000).map(\.record.id) == ["1", "2", "3"])
     }
 
     @Test func laterRecordsBeginAfterEarlierOnesInProgress() {
         var wheel = ParkedWheel()
-        _ = Self.read(&wheel, [Self.work("1", dueMs: 1), Self.work("2", dueMs: 1)])
+        Self.read(&wheel, [Self.work("1", dueMs: 1), Self.work("2", dueMs: 1)])
         let begun = Self.taken(&wheel, nowMs: 1)
         #expect(begun.map(\.record.id) == ["1", "2"])
-        _ = Self.read(&wheel, [Self.work("3", dueMs: 1), Self.work("other", uid: "other", dueMs: 1)])
+        Self.read(&wheel, [Self.work("3", dueMs: 1), Self.work("other", uid: "other", dueMs: 1)])
         #expect(Self.taken(&wheel, nowMs: 100).map(\.record.id) == ["other"])
         wheel.ended(begun[1])
         #expect(Self.taken(&wheel, nowMs: 200).isEmpty)
         begun[0].record.dueMs = 250
-        wheel.putBack(begun[0])
+        Self.putBack(begun[0], &wheel)
         #expect(Self.taken(&wheel, nowMs: 249).isEmpty)
         #expect(Self.taken(&wheel, nowMs: 300).map(\.record.id) == ["1", "3"])
     }
@@ -147,7 +101,7 @@ import Testing
         for (id, kafkaMs) in [("2", 20), ("1", 10)] as [(String, Int64)] {
             let work = Self.work(id, dueMs: 1)
             work.record.source.kafkaMs = kafkaMs
-            _ = wheel.read(work)
+            wheel.read(work)
         }
         #expect(Self.taken(&wheel, nowMs: 1).map(\.record.id) == ["1", "2"])
     }
@@ -161,17 +115,40 @@ import Testing
             return work
         }
         let (earlier, later, last) = (work("1", offset: 1), work("2", offset: 2), work("3", offset: 3))
-        _ = Self.read(&wheel, [later, last])
-        wheel.expect(earlier.record, nowMs: 0)
+        Self.read(&wheel, [later, last])
+        wheel.expect(Deferred([earlier.record]), nowMs: 0)
         #expect(Self.taken(&wheel, nowMs: 100).isEmpty)
-        _ = wheel.read(earlier)
+        wheel.arrived(Deferred([earlier.record]))
+        wheel.read(earlier)
         #expect(Self.taken(&wheel, nowMs: 200).map(\.record.id) == ["1", "2", "3"])
         // A record that another worker reads.
         wheel = ParkedWheel()
-        _ = Self.read(&wheel, [later])
-        wheel.expect(earlier.record, nowMs: 0)
+        Self.read(&wheel, [later])
+        wheel.expect(Deferred([earlier.record]), nowMs: 0)
         #expect(Self.taken(&wheel, nowMs: ParkedOnTheWay.waitMs - 100).isEmpty)
         #expect(Self.taken(&wheel, nowMs: ParkedOnTheWay.waitMs).map(\.record.id) == ["2"])
+    }
+
+    /// Its event has other recipients that have neither ended nor wait yet.
+    @Test func aRecordWaitsForTheEarlierRecipientThatWaitsInMemory() {
+        var wheel = ParkedWheel()
+        let (earlier, later) = (Self.work("1", dueMs: 1), Self.work("2", dueMs: 1))
+        earlier.record.source = EventSource(partition: 0, offset: 1, kafkaMs: 1)
+        later.record.source = EventSource(partition: 0, offset: 2, kafkaMs: 1)
+        wheel.read(later)
+        wheel.expect(earlier.record, nowMs: 0)
+        #expect(Self.taken(&wheel, nowMs: 100).isEmpty)
+        wheel.expect(Deferred([earlier.record]), nowMs: 100)
+        #expect(Self.taken(&wheel, nowMs: 200).isEmpty)
+        wheel.arrived(Deferred([earlier.record]))
+        wheel.read(earlier)
+        #expect(Self.taken(&wheel, nowMs: 300).map(\.record.id) == ["1", "2"])
+        // Left to another owner.
+        wheel = ParkedWheel()
+        wheel.read(later)
+        wheel.expect(earlier.record, nowMs: 300)
+        wheel.forget([earlier.record])
+        #expect(Self.taken(&wheel, nowMs: 400).map(\.record.id) == ["2"])
     }
 
     /// The shard that parked it and the shard that reads the user's records may be two.
@@ -182,10 +159,11 @@ import Testing
         let (earlier, later) = (Self.work("1", dueMs: 1), Self.work("2", dueMs: 1))
         earlier.record.source = EventSource(partition: 0, offset: 1, kafkaMs: 1)
         later.record.source = EventSource(partition: 0, offset: 2, kafkaMs: 1)
-        _ = reader.read(later)
-        writer.expect(earlier.record, nowMs: 0)
+        reader.read(later)
+        writer.expect(Deferred([earlier.record]), nowMs: 0)
         #expect(Self.taken(&reader, nowMs: 100).isEmpty)
-        _ = reader.read(earlier)
+        reader.arrived(Deferred([earlier.record]))
+        reader.read(earlier)
         #expect(Self.taken(&reader, nowMs: 200).map(\.record.id) == ["1", "2"])
     }
 
@@ -203,7 +181,7 @@ import Testing
             for source in sources.shuffled(using: &random) {
                 let work = Self.work("\(source.offset)", dueMs: 1)
                 work.record.source = source
-                _ = wheel.read(work)
+                wheel.read(work)
             }
             let taken = Self.taken(&wheel, nowMs: 1).map(\.record.source)
             #expect(taken.count == 12)
@@ -216,7 +194,7 @@ import Testing
 
     @Test func pushesDelayedByTheirAppAreRetriedOnceASecond() {
         var wheel = ParkedWheel()
-        _ = Self.read(&wheel, (0..<100).map { Self.work("x", uid: "u\($0)", dueMs: 0) })
+        Self.read(&wheel, (0..<100).map { Self.work("x", uid: "u\($0)", dueMs: 0) })
         var asked = 0
         for nowMs in stride(from: Int64(0), through: 2999, by: 100) {
             let next = wheel.next(nowMs: nowMs) { _ in
@@ -228,35 +206,87 @@ import Testing
         #expect(asked == 300)
     }
 
-    @Test func aFullPartitionsOldLinesAreWrittenAgainWhole() {
+    @Test func aFullPartitionsOldRecordsAreWrittenAgain() {
         var wheel = ParkedWheel()
-        _ = Self.read(
-            &wheel,
-            [
-                Self.work("1", dueMs: 900_000), Self.work("2", dueMs: 900_000, writtenMs: 20_000),
-                Self.work("a", uid: "old", dueMs: 900_000), Self.work("b", uid: "else", dueMs: 900_000, partition: 7),
-            ])
+        let (first, second) = (Self.work("1", dueMs: 0), Self.work("2", dueMs: 0, writtenMs: 20_000))
+        first.record.source = EventSource(partition: 0, offset: 1, kafkaMs: 1)
+        second.record.source = EventSource(partition: 0, offset: 2, kafkaMs: 1)
+        Self.read(&wheel, [first, second, Self.work("b", uid: "else", dueMs: 900_000, partition: 7)])
         let full: Set = [TopicPartition(topic: 1, partition: 0)]
-        for (nowMs, mark, ids) in [(29_999, "m", []), (30_000, "m", ["a"]), (50_000, "n", ["1", "2"])]
-            as [(Int64, String, [String])]
-        {
-            let moved = wheel.move(from: full, atMost: 9, nowMs: nowMs, mark: mark)
-            #expect(moved.map(\.record.id) == ids)
+        #expect(wheel.move(from: full, atMost: 9, nowMs: 29_999).isEmpty)
+        let moved = wheel.move(from: full, atMost: 9, nowMs: 30_000)
+        #expect(moved.map { $0.open.map(\.id) } == [["1"]] && wheel.count == 2)
+        // The later one does not begin before the earlier one is read again.
+        wheel.expect(Deferred(moved.flatMap(\.open)), from: first.partition, nowMs: 30_000)
+        #expect(Self.taken(&wheel, nowMs: 300_000).isEmpty)
+        wheel.arrived(Deferred(moved.flatMap(\.open)))
+        wheel.read(first)
+        #expect(Self.taken(&wheel, nowMs: 300_100).map(\.record.id) == ["1", "2"])
+    }
+
+    @Test func theRecipientsOfARecordAreWrittenAgainTogetherIfNoneHasBegun() {
+        var wheel = ParkedWheel()
+        let batch = ParkedBatch(.alone(topic: 1, .parked))
+        for (uid, dueMs) in [("u", 0), ("v", 900_000)] as [(String, Int64)] {
+            wheel.read(
+                ParkedWork(
+                    ParkedRecord(app: "im", uid: uid, raw: [], cause: .rate, dueMs: dueMs, writtenMs: 0, id: "m"),
+                    of: batch))
         }
-        #expect(wheel.count == 1)
-        // What lay behind them in the topic must not come before them.
-        let isRead = Self.read(&wheel, [Self.work("3", dueMs: 0)])
-        #expect(!isRead)
-        let back = Self.work("1", dueMs: 0)
-        back.record.mover = "n"
-        let areRead = Self.read(&wheel, [back, Self.work("2", dueMs: 0), Self.work("3", dueMs: 0)])
-        #expect(areRead)
-        #expect(Self.taken(&wheel, nowMs: 0).map(\.record.id) == ["1", "2", "3"])
+        let full: Set = [batch.partition]
+        let begun = Self.taken(&wheel, nowMs: 1)
+        #expect(batch.open == 2 && begun.map(\.record.uid) == ["u"])
+        #expect(wheel.move(from: full, atMost: 9, nowMs: 60_000).isEmpty)
+        wheel.putBack(begun[0].record, from: begun[0])
+        wheel.ended(begun[0])
+        #expect(wheel.move(from: full, atMost: 9, nowMs: 60_000).map { Set($0.open.map(\.uid)) } == [["u", "v"]])
+        #expect(wheel.count == 0 && batch.open == 2)
+    }
+
+    @Test func eachAppsDueWorkBeginsInTurn() {
+        var wheel = ParkedWheel()
+        Self.read(&wheel, (0..<100).map { Self.work("a\($0)", uid: "u\($0)", dueMs: 0) })
+        Self.read(&wheel, (0..<2).map { Self.work("b\($0)", uid: "u\($0)", app: "other", dueMs: 5) })
+        let begun = (0..<4).compactMap { _ in wheel.next(nowMs: 10) { _ in true }?.record.app }
+        #expect(begun.count { $0 == "other" } == 2)
+    }
+
+    @Test func anAppHasItsShareOfTheParkedWindow() {
+        var limits = PipelineLimits()
+        limits.window.records = 100
+        limits.isShared = true
+        var shares = ParkedShares()
+        let batches = (0..<40).map { _ in
+            let batch = ParkedBatch(.alone(3, topic: 1, .parked))
+            batch.size = ("im", 10)
+            return batch
+        }
+        for batch in batches { shares.add(batch) }
+        let partition = batches[0].partition
+        #expect(
+            shares.isFull("im", partition, share: 0.5, limits) && !shares.isFull("other", partition, share: 0.5, limits)
+        )
+        shares.remove(batches[0])
+        #expect(!shares.isFull("im", partition, share: 0.5, limits))
+        batches[1].size.bytes = limits.window.bytes
+        shares.add(batches[1])
+        #expect(shares.isFull("im", TopicPartition(topic: 1, partition: 9), share: 0.5, limits))
+        shares.forget { $0 == partition }
+        #expect(!shares.isFull("im", partition, share: 0.5, limits))
+    }
+
+    @Test func recordsAreWrittenAgainNoFasterThanTheAllowance() {
+        var shares = ParkedShares()
+        var bytes = 0
+        for nowMs in Int64(10_000)..<12_000 {
+            while shares.mayMove(100_000, nowMs: nowMs) { bytes += 100_000 }
+        }
+        #expect(bytes > 2 * ParkedShares.bytesPerSecond && bytes < 4 * ParkedShares.bytesPerSecond)
     }
 
     @Test func workOfAnotherOwnerIsForgotten() {
         var wheel = ParkedWheel()
-        _ = Self.read(&wheel, [Self.work("1", dueMs: 0), Self.work("2", uid: "v", dueMs: 0, partition: 3)])
+        Self.read(&wheel, [Self.work("1", dueMs: 0), Self.work("2", uid: "v", dueMs: 0, partition: 3)])
         wheel.forget { $0.partition == 3 }
         #expect(wheel.count == 1)
         #expect(Self.taken(&wheel, nowMs: 0).map(\.record.id) == ["1"])
@@ -269,18 +299,20 @@ import Testing
         var random = SeededGenerator(seed: seed)
         var wheel = ParkedWheel()
         var topic: [ParkedWork] = (0..<300).map {
-            Self.work(
+            let work = Self.work(
                 "\($0)", uid: "u\(Int.random(in: 0..<8, using: &random))", dueMs: .random(in: 0...5000, using: &random))
+            work.record.source = EventSource(partition: 0, offset: Int64($0), kafkaMs: 1)
+            return work
         }
         var begun: [ParkedWork] = []
         var ended: [String: [Int]] = [:]
         var nowMs: Int64 = 0
-        var moves = 0
         while !topic.isEmpty || wheel.count > 0 || !begun.isEmpty {
             nowMs += 100
             for _ in 0..<min(topic.count, 7) {
                 let work = topic.removeFirst()
-                if !wheel.read(work) { topic.append(work) }
+                wheel.arrived(Deferred([work.record]))
+                wheel.read(work)
             }
             for _ in 0..<5 {
                 if let work = wheel.next(nowMs: nowMs, mayBegin: { _ in true }) { begun.append(work) }
@@ -291,11 +323,9 @@ import Testing
                 guard let first = begun.firstIndex(where: { $0.record.uid == user }) else { break }
                 let work = begun.remove(at: first)
                 if nowMs < 8000, Int.random(in: 0..<4, using: &random) == 0 {
-                    work.record.dueMs = nowMs + 500
-                    wheel.putBack(work)
-                    for other in begun where other.record.uid == user {
+                    for other in [work] + begun where other.record.uid == user {
                         other.record.dueMs = nowMs + 500
-                        wheel.putBack(other)
+                        Self.putBack(other, &wheel)
                     }
                     begun.removeAll { $0.record.uid == user }
                 } else {
@@ -304,12 +334,14 @@ import Testing
                 }
             }
             if nowMs.isMultiple(of: 1000), nowMs < 20_000 {
-                moves += 1
-                for work in wheel.move(
-                    from: [TopicPartition(topic: 1, partition: 0)], atMost: 20, nowMs: nowMs + 60_000, mark: "\(moves)")
-                {
-                    work.record.writtenMs = nowMs
-                    topic.append(work)
+                let partition = TopicPartition(topic: 1, partition: 0)
+                for (_, open) in wheel.move(from: [partition], atMost: 20, nowMs: nowMs + 60_000) {
+                    wheel.expect(Deferred(open), from: partition, nowMs: nowMs)
+                    for record in open {
+                        let work = Self.work("", dueMs: 0, writtenMs: nowMs)
+                        work.record = record
+                        topic.append(work)
+                    }
                 }
             }
         }
@@ -348,14 +380,6 @@ import Testing
         #expect(!app.isFull(limits, partition: 4))
         limits.isShared = false
         #expect(!app.isFull(limits, partition: 3), "alone it has all")
-    }
-
-    @Test func aParkedRecordNamesTheProcessWithTheConversation() throws {
-        var record = ParkedRecord(
-            app: "im", uid: "u", raw: [1], cause: .share, dueMs: 17, writtenMs: 5, id: "mabc")
-        record.conversation = "c"
-        record.process = "1x"
-        #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
     }
 
     @Test func theEventsOfAConversationAreCountedAcrossShards() throws {

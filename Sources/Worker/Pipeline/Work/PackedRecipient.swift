@@ -139,8 +139,8 @@ extension EventJob {
     fileprivate var hasOnlyOneRecipient: Bool {
         subject.kind == .message && parked == nil && digest == nil && chunkPart == nil && plan == nil
             && content == nil && audience.isEmpty && !hasManyRecipients && groupMarkNote == nil && fanOutPhase == .ready
-            && openParts == 1 && undecided == 0 && unackedDeliveries == 0 && deliveries.isEmpty
-            && waitingForDeliveries.isEmpty && !isHandedBack && !isExpanding && !wantsSMS
+            && openParts == 1 && undecided == 0 && areDeliveriesSettled
+            && (deliveries?.waiting.isEmpty ?? true) && !isHandedBack && !isExpanding && !wantsSMS
     }
 
     fileprivate func goOnWithOneRecipient(_ ref: WorkRef, _ counted: RecordCounts, begunNanos: UInt64) {

@@ -212,6 +212,24 @@ final class ShardContext {
         try reader.read(bytes, of: .events, latestMs: latestMs(source))
     }
 
+    /// The recipients that an event names (`to.uids`); nil if it names none.
+    func givenUIDs(_ raw: [UInt8], _ source: EventSource) -> [String]? {
+        switch (try? read(event: raw, source))?.body {
+        case .message(let message): message.value.to.uids
+        case .liveActivity(let activity): activity.isForAllBound ? nil : activity.uids
+        case .userState, nil: nil
+        }
+    }
+
+    /// The conversation that gives the order of an event's records in `carillon.parked` (`EventJob.parkedConversation`).
+    func parkedConversation(_ raw: [UInt8], _ source: EventSource) -> String? {
+        switch (try? read(event: raw, source))?.body {
+        case .message(let message): message.value.conversation.id
+        case .liveActivity(let activity): activity.activityID
+        case .userState, nil: nil
+        }
+    }
+
     /// When to retry a step that Redis could not answer: a jittered pause that doubles with each consecutive failure.
     func retryNanos(failures: Int) -> UInt64 {
         metrics.redisRetries.add()

@@ -39,8 +39,8 @@ struct Tag: Equatable {
         case newestBase, newestSize
         // Pushes at APNs.
         case push, updatePush
-        // Records at the broker; `parkedRecipient` and `parkedEvent` for parked work.
-        case record, delivery, deadLetter, owedClaim, updateRecord, stateResult, parkedRecipient, parkedEvent, feedback,
+        // Records at the broker; `parkedEvent` for parked work.
+        case record, delivery, deadLetter, owedClaim, updateRecord, stateResult, parkedEvent, feedback,
             chunk
         // FanOut: whether an earlier event of the conversation is parked; whether an earlier try read the recipients.
         case parkedBefore, tries
@@ -105,7 +105,7 @@ extension Tag.Stage {
         case .newestBase, .newestSize: .newestBadges
         case .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay, .beginCounting, .count: .aside
         case .push, .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult,
-            .parkedRecipient, .parkedEvent, .feedback, .chunk:
+            .parkedEvent, .feedback, .chunk:
             .nobody
         }
     }
@@ -120,7 +120,6 @@ extension Tag.Stage {
         case .writeMark, .heldBack, .writeMarks, .retireToken, .record, .delivery: .record
         case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
             .newestBase, .newestSize, .updatePush, .deadLetter, .owedClaim, .updateRecord, .stateResult,
-            .parkedRecipient,
             .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay,
             .beginCounting, .count:
             .other
@@ -142,8 +141,7 @@ extension Tag.Stage {
             true
         case .lease, .members, .groupSize, .writeMark, .heldBack, .writeMarks, .retireToken, .note, .change, .due,
             .digest, .push,
-            .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedRecipient,
-            .parkedEvent,
+            .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedEvent,
             .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay, .beginCounting, .count:
             false
         }
@@ -169,7 +167,7 @@ extension Tag.Stage {
         case .keyCount: kind == .integer || kind == .array
         case .writeMark: kind == .status
         case .change, .note, .endReplay, .push, .updatePush, .record, .delivery, .deadLetter, .owedClaim, .updateRecord,
-            .stateResult, .parkedRecipient, .parkedEvent, .feedback, .chunk:
+            .stateResult, .parkedEvent, .feedback, .chunk:
             true
         }
     }

@@ -57,7 +57,7 @@ final class WorkTable {
     func insert(_ event: EventJob) {
         event.ref = events.insert(event)
         event.app.inHand.events += 1
-        event.app.inHand.bytes += event.raw.count
+        event.app.inHand.bytes += event.heldBytes
         if conversations != nil { enterConversation(of: event) }
     }
 
@@ -129,7 +129,7 @@ final class WorkTable {
         guard event.openParts == 0 else { return false }
         events.remove(event.ref)
         event.app.inHand.events -= 1
-        event.app.inHand.bytes -= event.raw.count
+        event.app.inHand.bytes -= event.heldBytes
         leaveConversation(of: event)
         return true
     }

@@ -43,8 +43,14 @@ final class Planner {
 
     /// - Returns: whether a group of this size is divided.
     func divides(members count: Int, of event: EventJob) -> Bool {
-        count > shard.limits.directMax && event.raw.count <= ChunkRecord.rawMax
+        guard count > shard.limits.directMax, event.raw.count <= ChunkRecord.rawMax else { return false }
+        // Each chunk has the whole event.
+        let chunks = max(ChunkPlan.partCount, count / ChunkPlan.membersMax)
+        return chunks * event.raw.count <= 2 * event.raw.count + Self.bytesPerMember * count
     }
+
+    /// The chunks of a group together have at most twice the event's bytes and this for each member.
+    static let bytesPerMember = 200
 
     /// Takes the rest of the present page of members.
     func takePage(of event: EventJob, isWanted: (String) -> Bool) {

@@ -25,4 +25,12 @@ extension ParkCause {
 
     /// APNs asked to leave the device alone, or an earlier push of the device waits. It ends with an accepted push to the device.
     var waitsForDevice: Bool { self == .retryAfter || self == .behind }
+
+    /// The end of the wait is a time, and not the end of a trouble.
+    var isTimed: Bool {
+        switch self {
+        case .retryAfter, .desktopFirst, .unclaimed, .behind: true
+        case .credential, .unavailable, .rate, .share: false
+        }
+    }
 }

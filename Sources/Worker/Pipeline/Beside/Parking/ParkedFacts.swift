@@ -16,6 +16,8 @@ struct ParkedFacts: OptionSet, Sendable, Equatable {
     /// It was parked before its marks were read: what earlier tries of its source record finished counts with this record.
     static let countsSource = ParkedFacts(rawValue: 1 << 23)
     static let owesCount = ParkedFacts(rawValue: 1 << 31)
+    /// Facts that no push changes.
+    static let owed: ParkedFacts = [.owesClaim, .owesCount, .countsSource]
 
     private static let flags: [(fact: ParkedFacts, flag: RecipientJob.Flags)] = [
         (.recordedWithoutDevice, .recordedWithoutDevice), (.accepted, .accepted), (.failed, .failed),

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import Digits
-import JSON
 import PushCore
 
-/// One record of `carillon.parked` with deferred work: an event, or the open part of one recipient.
+/// The open part of one recipient of a parked event, or an event with all its recipients.
 ///
-/// A line of JSON, and after it the original bytes of the event. The format is internal. The reader continues like
-/// after a crash: the claim shows whether the message was counted, and the devices that were pushed; `done` lists the
-/// devices that have their record.
+/// The reader continues like after a crash: the claim shows whether the message was counted, and the devices that were pushed; `done`
+/// lists the devices that have their record. `Deferred` is the stored form.
 struct ParkedRecord: Sendable, Equatable {
     var app: String
     /// The recipient; nil for the event with all its recipients.
@@ -15,6 +12,8 @@ struct ParkedRecord: Sendable, Equatable {
     /// The event as read from its topic.
     var raw: [UInt8]
     var cause: ParkCause
+    /// The cause's name, if a later version wrote it: the recipient is decided again when it is due.
+    var laterCause: String?
     /// It is looked at again then. In the topic this and the other times are Unix ms by the writer's clock; in memory they are
     /// on the shard's steady clock (`taken`, `leaving`).
     var dueMs: Int64
@@ -22,12 +21,14 @@ struct ParkedRecord: Sendable, Equatable {
     var writtenMs: Int64
     /// The end of the event's life, Unix ms: known where the record is made, and not written.
     var expiresAtMs = Int64.max
-    /// The event's source, which gives its order among the user's other records.
+    /// The event's source, which gives its order among the conversation's other records.
     var source = EventSource()
-    /// Identifies it among the user's other records: kind and id of the deduplicated event.
+    /// Identifies it among the conversation's other records: kind and id of the deduplicated event.
     var id: String
-    /// With `uid` nil or with `process`, the conversation.
+    /// The conversation; of a Live Activity its id.
     var conversation = ""
+    /// The chunk's part of the group (`ChunkPlan.part`); nil if it is no chunk.
+    var part: UInt8?
     /// The process that parked this event because an earlier one of the conversation was unfinished; nil if none was.
     var process: String?
     /// The APNs client with the problem that it waits for, as `AppContext.Client.name`; nil for other causes.
@@ -46,8 +47,8 @@ struct ParkedRecord: Sendable, Equatable {
     var formerNames: [UInt16] = []
     /// The trace so far (`TraceBytes`).
     var trace: [UInt8] = []
-    /// For a record that was rewritten for lack of room: the writer, so that it recognises the record.
-    var mover: String?
+    /// Parts of the stored form that a later version wrote.
+    var later: [UInt8] = []
 
     struct SilentConnection: Sendable, Equatable {
         var device: String
@@ -56,7 +57,6 @@ struct ParkedRecord: Sendable, Equatable {
 
     /// Larger events stay in memory: with the line before it the record might exceed the broker's limit.
     static let rawMax = 900_000
-    private static let headMax = 1 << 20
 
     /// The kind of a recipient's pair, if Redis refused its mark; nil for other records.
     var dedupKind: PairKind? {
@@ -75,51 +75,13 @@ struct ParkedRecord: Sendable, Equatable {
         if !place.isCounted { formerNames = formerNames.suffix(7) + [place.name] }
     }
 
-    /// Common to the records of one user, or of one conversation.
-    var key: String { app + (uid ?? conversation) }
+    /// The topic's key: common to the records of one conversation, or of one part of a large group.
+    var key: String { app + conversation + (part.map { "#\($0)" } ?? "") }
 
-    var bytes: [UInt8] {
-        var writer = JSONWriter(reservingCapacity: 512 + raw.count)
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("park", cause.rawValue)
-        writer.member("app", app)
-        writer.member("uid", ifPresent: uid)
-        writer.member("id", id)
-        if uid == nil || process != nil { writer.member("conv", conversation) }
-        writer.member("process", ifPresent: process)
-        writer.member("due_ms", dueMs)
-        writer.member("at_ms", writtenMs)
-        if source.kafkaMs > 0 { writer.member("kafka_ms", source.kafkaMs) }
-        if source.offset >= 0 {
-            writer.member("partition", Int64(source.partition))
-            writer.member("offset", source.offset)
-        }
-        writer.member("client", ifPresent: client)
-        writer.texts("devices", devices)
-        writer.texts("done", done)
-        if let holdUntilMs { writer.member("hold_ms", holdUntilMs) }
-        if !facts.isEmpty { writer.member("flags", Int64(facts.rawValue)) }
-        if !silentConnections.isEmpty {
-            writer.key("suspects")
-            writer.beginObject()
-            for silent in silentConnections {
-                writer.key(escaping: silent.device)
-                writer.int(silent.epoch)
-            }
-            writer.endObject()
-        }
-        if !counts.isEmpty { writer.member("counts", Hex.string(counts)) }
-        if !formerNames.isEmpty {
-            writer.key("names")
-            writer.beginArray()
-            for name in formerNames { writer.int(Int64(name)) }
-            writer.endArray()
-        }
-        if !trace.isEmpty { writer.member("trace", Hex.string(trace)) }
-        writer.member("mover", ifPresent: mover)
-        writer.endObject()
-        return writer.bytes + [UInt8(ascii: "\n")] + raw
+    /// Whether pushes did something since the other record was written, which Redis may not know.
+    func hasProgress(since other: ParkedRecord) -> Bool {
+        done != other.done || counts != other.counts || silentConnections != other.silentConnections
+            || facts.subtracting(.owed) != other.facts.subtracting(.owed)
     }
 
     /// The record as it was read, on the steady clock. A delay counts from now, and is at most the delay at the time of
@@ -155,47 +117,5 @@ struct ParkedRecord: Sendable, Equatable {
         self.dueMs = dueMs
         self.writtenMs = writtenMs
         self.id = id
-    }
-
-    /// - Returns: nil for any other format.
-    init?(_ bytes: UnsafeRawBufferPointer) {
-        guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
-            let tree = try? JSONTree(
-                parsing: UnsafeRawBufferPointer(rebasing: bytes[..<end]), maxBytes: Self.headMax, maxDepth: 4),
-            tree["v"]?.int == 1, let cause = tree["park"]?.string.flatMap(ParkCause.init(rawValue:)),
-            let app = tree["app"]?.string, let id = tree["id"]?.string, let dueMs = tree["due_ms"]?.int,
-            let writtenMs = tree["at_ms"]?.int
-        else { return nil }
-        self.init(
-            app: app, uid: tree["uid"]?.string, raw: Array(bytes[bytes.index(after: end)...]), cause: cause,
-            dueMs: dueMs, writtenMs: writtenMs, id: id)
-        conversation = tree["conv"]?.string ?? ""
-        process = tree["process"]?.string
-        source = EventSource(
-            partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
-            kafkaMs: tree["kafka_ms"]?.int ?? 0)
-        client = tree["client"]?.string
-        devices = tree["devices"]?.array?.compactMap(\.string) ?? []
-        done = tree["done"]?.array?.compactMap(\.string) ?? []
-        holdUntilMs = tree["hold_ms"]?.int
-        facts = ParkedFacts(rawValue: UInt32(truncatingIfNeeded: tree["flags"]?.int ?? 0))
-        silentConnections =
-            tree["suspects"]?.members?.compactMap { member in
-                member.value.int.map { SilentConnection(device: member.key, epoch: $0) }
-            } ?? []
-        counts = tree["counts"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
-        formerNames = tree["names"]?.array?.compactMap(\.int).map { UInt16(truncatingIfNeeded: $0) } ?? []
-        trace = tree["trace"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
-        mover = tree["mover"]?.string
-    }
-}
-
-extension JSONWriter {
-    fileprivate mutating func texts(_ name: StaticString, _ texts: [String]) {
-        if texts.isEmpty { return }
-        key(name)
-        beginArray()
-        for text in texts { string(text) }
-        endArray()
     }
 }

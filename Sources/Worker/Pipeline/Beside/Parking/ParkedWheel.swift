@@ -4,18 +4,21 @@ import Kafka
 import PushCore
 import Queues
 
-/// Records read from `carillon.parked` that wait for their due time, or for the end of their app's problem.
+/// Recipients read from `carillon.parked` that wait for their due time, or for the end of their app's problem.
 ///
-/// A machine without clock and server. Records of one user, or of one conversation, begin in the order of their events:
-/// an event that was parked on arrival may be in the topic before an earlier one that was parked later. The due records
-/// of a user begin together, and later ones after the end of all of them. Held ones are separate, because a message
-/// that comes after the desktop left does not wait for them. The topic's ledger bounds the wheel, because its records
-/// are unsettled.
+/// A machine without clock and server. Work of one user and conversation begins in the order of its events: an event that was
+/// parked on arrival may be in the topic before an earlier one that was parked later. The due work of a line begins together, and
+/// later work after the end of all of it. Held work is separate, because a message that comes after the desktop left does not wait
+/// for it. Apps take turns, so that nobody's backlog delays another's. The topic's ledger bounds the records, and `Parking` their
+/// recipients.
 struct ParkedWheel {
-    /// The hash of app and user, or app and conversation. After a collision two would only wait for each other.
+    /// The hash of app, conversation and user, or of app and conversation. After a collision two would only wait for each other.
     typealias Key = UInt64
 
     private struct Line {
+        let app: String
+        /// Its user, if it may wait for a device.
+        var user: UInt64?
         /// Waiting records, in the order of their events.
         var waiting: [ParkedWork] = []
         /// Begun records that have not ended.
@@ -45,102 +48,121 @@ struct ParkedWheel {
     }
 
     private var lines: [Key: Line] = [:]
-    private var due = DueQueue<Int64, Key>()
+    /// Lines that may wait for a device, by user.
+    private var linesOfUser: [UInt64: Set<Key>] = [:]
+    /// Lines with waiting work, by app.
+    private var due: [String: DueQueue<Int64, Key>] = [:]
+    private var apps: [String] = []
+    /// The place of the app that began work last.
+    private var turn = 0
     private var nextNumber: UInt64 = 0
     private(set) var count = 0
-    /// Lines that were rewritten for lack of room, by the mark of their first record: records read before it come after
-    /// it.
-    private var moved: [Key: Move] = [:]
 
     private let onTheWay: ParkedOnTheWay
 
     /// - Parameter onTheWay: of all shards that may read records of the same users.
     init(_ onTheWay: ParkedOnTheWay = ParkedOnTheWay()) { self.onTheWay = onTheWay }
 
-    private struct Move {
-        var mark: String
-        /// In `carillon.parked`.
-        var partition: TopicPartition
-    }
-
     static func key(_ record: ParkedRecord) -> Key {
         key(
-            record.app, record.uid ?? record.conversation,
+            record.app, record.conversation, record.uid,
             (record.uid == nil ? 2 : 0) | (record.cause == .desktopFirst ? 1 : record.cause == .unclaimed ? 4 : 0))
     }
 
-    private static func key(_ app: String, _ name: String, _ kind: UInt64) -> Key {
+    private static func key(_ app: String, _ conversation: String, _ uid: String?, _ kind: UInt64) -> Key {
         var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x7061_726b_6564_3031)
         hash.update(lengthThen: app)
-        hash.update(lengthThen: name)
+        hash.update(lengthThen: conversation)
+        hash.update(lengthThen: uid ?? "")
         hash.update(word: kind)
         return hash.finish().0
     }
 
-    /// APNs takes pushes of the device again: records that wait for it are due now.
+    /// APNs takes pushes of the device again: work that waits for it is due now, of whichever conversation.
     mutating func release(_ device: ReleasedDevice, nowMs: Int64) {
-        let key = Self.key(device.app, device.uid, 0)
-        guard let line = lines[key] else { return }
-        for work in line.waiting
-        where work.record.dueMs > nowMs && work.record.cause.waitsForDevice
-            && work.record.devices.containsSame(device.device)
-        {
-            work.record.dueMs = nowMs
+        for key in linesOfUser[Self.user(device.app, device.uid)] ?? [] {
+            for work in lines[key]?.waiting ?? []
+            where work.record.dueMs > nowMs && work.record.cause.waitsForDevice
+                && work.record.devices.containsSame(device.device)
+            {
+                work.record.dueMs = nowMs
+            }
+            plan(key)
         }
-        plan(key)
     }
 
-    /// A recipient was parked: records of later events of the user do not begin before this one is read.
-    func expect(_ record: ParkedRecord, nowMs: Int64) { onTheWay.add(record, Self.key(record), nowMs: nowMs) }
+    private static func user(_ app: String, _ uid: String) -> UInt64 { DeviceKey.make(app: app, uid: uid, device: "") }
+
+    /// A record is on its way to the topic: its recipients' later work does not begin before it is read.
+    ///
+    /// - Parameter from: the partition that it comes from, if it is written again.
+    func expect(_ record: Deferred, from partition: TopicPartition? = nil, nowMs: Int64) {
+        onTheWay.add(record, from: partition, nowMs: nowMs)
+    }
+
+    /// A recipient waits in memory for the record of its event.
+    func expect(_ record: ParkedRecord, nowMs: Int64) { onTheWay.add(record, nowMs: nowMs) }
+
+    /// The recipients of an event that wait in memory are left to another owner.
+    func forget(_ open: [ParkedRecord]) {
+        if let first = open.first { onTheWay.forget(first.source, of: first) }
+    }
+
+    /// Later work waits here for this record: it must not be written behind it.
+    func isAwaited(_ record: ParkedRecord) -> Bool {
+        lines[Self.key(record)]?.waiting.contains {
+            $0.record.source.partition == record.source.partition && $0.record.source.offset > record.source.offset
+        } ?? false
+    }
+
+    /// It was read.
+    func arrived(_ record: Deferred) { onTheWay.remove(record) }
 
     /// Once a second.
     func sweep(nowMs: Int64) { onTheWay.sweep(nowMs: nowMs) }
 
-    /// A record was read. Returns false if records before it were rewritten, so that it must be too.
-    mutating func read(_ work: ParkedWork) -> Bool {
-        let key = Self.key(work.record)
-        if let move = moved[key] {
-            guard work.record.mover == move.mark else { return false }
-            moved[key] = nil
-        }
+    /// The work of a record that was read begins when it is due.
+    mutating func read(_ work: ParkedWork) {
         work.number = nextNumber
         nextNumber &+= 1
-        onTheWay.remove(work.record, key)
-        insert(work, key)
-        return true
+        work.batch.open += 1
+        insert(work)
     }
 
-    /// A begun record parks again: it keeps its place.
-    mutating func putBack(_ work: ParkedWork) {
-        let key = Self.key(work.record)
-        // Its cause may differ from the one at its start.
-        leave(work.line)
-        insert(work, key)
+    /// Begun work parks again, as one recipient or several: they keep its place.
+    mutating func putBack(_ record: ParkedRecord, from begun: ParkedWork) {
+        let work = ParkedWork(record, of: begun.batch)
+        work.number = begun.number
+        work.batch.open += 1
+        insert(work)
     }
 
-    /// The broker refuses a record that was to be rewritten: it stays.
-    mutating func didNotMove(_ work: ParkedWork) {
-        let key = Self.key(work.record)
-        if let move = moved[key], move.mark == work.record.mover { moved[key] = nil }
-        insert(work, key)
-    }
-
-    /// A begun record has ended.
-    mutating func ended(_ work: ParkedWork) { leave(work.line) }
-
-    private mutating func leave(_ key: Key) {
-        lines[key]?.begun -= 1
-        if lines[key]?.begun == 0 { plan(key) }
-        drop(key)
+    /// Begun work has ended.
+    mutating func ended(_ work: ParkedWork) {
+        work.batch.open -= 1
+        work.batch.begun -= 1
+        lines[work.line]?.begun -= 1
+        if lines[work.line]?.begun == 0 { plan(work.line) }
+        drop(work.line)
     }
 
     private mutating func drop(_ key: Key) {
-        if let line = lines[key], line.waiting.isEmpty, line.begun <= 0 { lines[key] = nil }
+        guard let line = lines[key], line.waiting.isEmpty, line.begun <= 0 else { return }
+        lines[key] = nil
+        guard let user = line.user, var keys = linesOfUser[user] else { return }
+        keys.remove(key)
+        linesOfUser[user] = keys.isEmpty ? nil : keys
     }
 
-    private mutating func insert(_ work: ParkedWork, _ key: Key) {
+    private mutating func insert(_ work: ParkedWork) {
+        let key = Self.key(work.record)
         work.line = key
-        lines[key, default: Line()].insert(work)
+        lines[key, default: Line(app: work.record.app)].insert(work)
+        if let uid = work.record.uid, work.record.cause.waitsForDevice {
+            let user = Self.user(work.record.app, uid)
+            lines[key]?.user = user
+            linesOfUser[user, default: []].insert(key)
+        }
         count += 1
         plan(key)
     }
@@ -150,27 +172,35 @@ struct ParkedWheel {
         let dueMs = max(0, first.record.dueMs, floorMs)
         if let plannedMs = line.plannedMs, plannedMs <= dueMs { return }
         lines[key]?.plannedMs = dueMs
-        due.insert(key, due: dueMs)
+        if due[line.app] == nil { apps.append(line.app) }
+        due[line.app, default: DueQueue()].insert(key, due: dueMs)
     }
 
-    /// The next due record. If its app's state still prevents it, it is checked again a second later.
+    /// The next due work, of each app in turn. If its app's state still prevents it, it is checked again a second later.
     ///
-    /// - Parameter mayBegin: called once for each due record.
+    /// - Parameter mayBegin: called once for each due work.
     mutating func next(nowMs: Int64, mayBegin: (ParkedRecord) -> Bool) -> ParkedWork? {
-        while let key = due.popDue(nowMs) {
+        for _ in apps.indices {
+            turn = (turn + 1) % apps.count
+            if let work = next(of: apps[turn], nowMs: nowMs, mayBegin: mayBegin) { return work }
+        }
+        return nil
+    }
+
+    private mutating func next(of app: String, nowMs: Int64, mayBegin: (ParkedRecord) -> Bool) -> ParkedWork? {
+        while let key = due[app]?.popDue(nowMs) {
             lines[key]?.plannedMs = nil
             guard let line = lines[key], let work = line.waiting.first else {
                 drop(key)
                 continue
             }
-            // Records begun earlier may park again in their place: the next ones of the user begin when none of them is
-            // in progress.
+            // Work begun earlier may park again in its place: the next of the line begins when none of it is in progress.
             if line.begun > 0, line.begunMs != nowMs, work.record.uid != nil { continue }
             guard work.record.dueMs <= nowMs else {
                 plan(key)
                 continue
             }
-            if onTheWay.hasEarlier(than: work.record, key, nowMs: nowMs) {
+            if onTheWay.hasEarlier(than: work.record, nowMs: nowMs) {
                 plan(key, notBefore: nowMs &+ Self.earlierMs)
                 continue
             }
@@ -181,6 +211,7 @@ struct ParkedWheel {
             lines[key]?.waiting.removeFirst()
             lines[key]?.begun += 1
             lines[key]?.begunMs = nowMs
+            work.batch.begun += 1
             count -= 1
             plan(key)
             return work
@@ -193,77 +224,51 @@ struct ParkedWheel {
     /// A record is rewritten at most once in this time.
     static let moveAfterMs: Int64 = 30_000
 
-    /// Removes whole lines of these partitions, oldest first, to rewrite them behind newer records: nothing of them has
-    /// begun, and all of them have been in the topic for long enough.
+    /// Removes the records of these partitions, oldest first, that have been in the topic for long enough and of which nothing has
+    /// begun: they are written again behind newer ones.
     ///
-    /// - Parameter mark: identifies this call among all workers' calls.
+    /// - Parameter isExcess: called once for each record that has not been there for long: whether its app has more than its share.
     mutating func move(
-        from partitions: Set<TopicPartition>, atMost limit: Int, nowMs: Int64, mark: String
-    ) -> [ParkedWork] {
-        let old = lines.filter { _, line in
-            guard line.begun == 0, let first = line.waiting.first, partitions.contains(first.partition) else {
-                return false
+        from partitions: Set<TopicPartition>, atMost limit: Int, nowMs: Int64,
+        isExcess: (ParkedBatch) -> Bool = { _ in false }
+    ) -> [(batch: ParkedBatch, open: [ParkedRecord])] {
+        var works: [ObjectIdentifier: [ParkedWork]] = [:]
+        var kept: Set<ObjectIdentifier> = []
+        for line in lines.values {
+            for work in line.waiting where work.batch.begun == 0 && partitions.contains(work.partition) {
+                let id = ObjectIdentifier(work.batch)
+                if kept.contains(id) { continue }
+                let isOld = nowMs &- work.batch.writtenMs >= Self.moveAfterMs
+                if works[id] != nil || isOld || isExcess(work.batch) {
+                    works[id, default: []].append(work)
+                } else {
+                    kept.insert(id)
+                }
             }
-            return line.waiting.allSatisfy { nowMs &- $0.record.writtenMs >= Self.moveAfterMs }
         }
-        let order = old.sorted { ($0.value.waiting.first?.number ?? 0) < ($1.value.waiting.first?.number ?? 0) }
-        var taken: [ParkedWork] = []
-        for (key, line) in order where taken.count < limit {
-            lines[key]?.waiting = []
-            drop(key)
-            count -= line.waiting.count
-            for work in line.waiting { work.record.mover = nil }
-            line.waiting.first?.record.mover = mark
-            if let first = line.waiting.first { moved[key] = Move(mark: mark, partition: first.partition) }
-            taken += line.waiting
+        let oldest = works.values.map { $0.sorted { $0.number < $1.number } }
+            .sorted { ($0.first?.number ?? 0) < ($1.first?.number ?? 0) }.prefix(limit)
+        for work in oldest.joined() {
+            lines[work.line]?.waiting.removeAll { $0 === work }
+            count -= 1
+            drop(work.line)
         }
-        return taken
+        return oldest.compactMap { works in works.first.map { ($0.batch, works.map(\.record)) } }
+    }
+
+    /// The broker refuses a record that was to be written again: its work stays.
+    mutating func stay(_ open: [ParkedRecord], of batch: ParkedBatch) {
+        for record in open { insert(ParkedWork(record, of: batch)) }
     }
 
     /// These partitions go to another owner, which reads from the committed offset.
     mutating func forget(_ partitions: (TopicPartition) -> Bool) {
-        // The next owner of the partition reads the first moved record.
-        moved = moved.filter { !partitions($0.value.partition) }
+        onTheWay.forget(partitions)
         for (key, line) in lines where line.waiting.contains(where: { partitions($0.partition) }) {
             let before = line.waiting.count
             lines[key]?.waiting.removeAll { partitions($0.partition) }
             count -= before - (lines[key]?.waiting.count ?? 0)
             drop(key)
         }
-    }
-}
-
-/// A record of `carillon.parked` in memory, from its read to the settled offset.
-final class ParkedWork {
-    var record: ParkedRecord
-    let partition: TopicPartition
-    let place: RecordPlace
-    /// Its number among all records that this shard read from the topic.
-    var number: UInt64 = 0
-    var line: ParkedWheel.Key = 0
-    /// The outcomes of its tries with their subject. They count when the record is settled.
-    var counted = RecordCounts()
-    /// Its begun work parks again.
-    var parksAgain = false
-    /// Its partition goes to another owner, which continues from the record in the topic.
-    var isHandedBack = false
-
-    /// - Returns: whether both events came through the same partition.
-    func isOfPartition(of other: ParkedWork) -> Bool {
-        record.source.offset >= 0 && record.source.partition == other.record.source.partition
-    }
-
-    func isBeforeInPartition(_ other: ParkedWork) -> Bool {
-        (record.source.offset, number) < (other.record.source.offset, other.number)
-    }
-
-    func isBeforeInTime(_ other: ParkedWork) -> Bool {
-        (record.source.kafkaMs, number) < (other.record.source.kafkaMs, other.number)
-    }
-
-    init(_ record: ParkedRecord, partition: TopicPartition, place: RecordPlace) {
-        self.record = record
-        self.partition = partition
-        self.place = place
     }
 }

@@ -8,13 +8,17 @@ import Telemetry
 /// Work deferred to `carillon.parked`: for an app with an unreachable APNs, a refused credential or a requested delay,
 /// for long holds for a desktop, and for apps over their share.
 ///
-/// A record is settled at its origin once the broker has the parked record. The reader keeps it in a wheel until its
-/// due time and the end of its app's problem, and then continues like after a crash: the claim and the record show what
-/// was done. Records that begin are in `due`, records that the broker refused in `refused`.
+/// A record is settled at its origin once the broker has the parked record. The reader keeps its recipients in a wheel until their
+/// due time and the end of their app's problem, and then continues like after a crash: the claim and the record show what
+/// was done. Work that begins is in `due`, records that the broker refused in `refused` and `stayed`.
 final class Parking {
     let due = Tray<ParkedWork>()
     /// Events that stay in memory after all.
     let refused = Tray<(record: ReceivedRecord, intake: Intake)>()
+    /// The same for recipients of events whose others have ended.
+    let stayed = Tray<(event: EventJob, open: [ParkedRecord])>()
+    /// Events with one open part less: the broker has, or refuses, their record.
+    let written = Tray<EventJob>()
     let devices = ParkedDevices()
     private let shard: ShardContext
     private let outbox: Outbox
@@ -22,40 +26,54 @@ final class Parking {
     private let intake: Intake
     private var wheel: ParkedWheel
     private var pending: SlotTable<Pending>
-    private var moves: UInt64 = 0
+    /// Those that wait for room on the way to the broker.
+    private var waiting: [Pending] = []
+    /// Bytes of the records on the way to the broker.
+    private var bytesOnWay = 0
+    private var held = ParkedShares()
     /// Recipients that were parked while Redis took no mark, and are not due yet.
     private var unmarked: [ParkedWork] = []
-    private let mark: UInt64
+    private var nextMark = 0
+    /// Records with progress to write.
+    private var progressing: [ParkedBatch] = []
+    /// Events of records with several recipients that began a moment ago.
+    private var events: [(batch: ParkedBatch, event: Event)] = []
 
-    /// A record without the broker's acknowledgement; its offset is settled then.
+    /// A record without the broker's acknowledgement; its origin is settled then.
     private final class Pending {
-        let intake: Intake
-        let place: RecordPlace
-        let partition: TopicPartition
-        /// Begins if the broker refuses it.
-        let record: ReceivedRecord?
-        let work: ParkedWork?
+        let record: Deferred
+        let origin: Origin
+        /// The places of its recipients in the event's `to.uids`.
+        var places: [UTF8Key: Int]
+        var ref = WorkRef.none
+        var bytes = 0
         /// Its partition goes to another owner: a record that the broker refuses is left to that owner.
         var isHandedBack = false
 
-        init(_ intake: Intake, _ origin: EventJob.Origin, record: ReceivedRecord) {
-            self.intake = intake
-            place = origin.place
-            partition = origin.partition
+        init(_ record: Deferred, _ origin: Origin, _ places: [UTF8Key: Int]) {
             self.record = record
-            work = nil
-        }
-
-        init(_ intake: Intake, _ work: ParkedWork) {
-            self.intake = intake
-            place = work.place
-            partition = work.partition
-            record = nil
-            self.work = work
+            self.origin = origin
+            self.places = places
         }
     }
 
+    private enum Origin {
+        /// An event before anything was done for it. It begins if the broker refuses it.
+        case arrival(ReceivedRecord, Intake)
+        /// An event's recipients that have not ended; the record is one of its open parts.
+        case event(EventJob)
+        /// Recipients of a record that was read.
+        case batch(ParkedBatch, count: Int)
+    }
+
     private static let movedPerTick = 2_000
+    /// The bytes on the way to the broker; one record may exceed it.
+    private static let onWayMax = 8 << 20
+    private static let markedPerTick = 256
+    private static let eventsKept = 8
+    private static let progressTicksMax = 5
+    private static let smallBytes = 20_000
+    private static let largeSeconds: Int64 = 5
 
     /// - Parameters:
     ///   - intake: reads the topic.
@@ -63,47 +81,96 @@ final class Parking {
     init(_ shard: ShardContext, outbox: Outbox, topic: OutTopic, intake: Intake, onTheWay: ParkedOnTheWay) {
         wheel = ParkedWheel(onTheWay)
         self.shard = shard
-        mark = shard.random.next()
         self.outbox = outbox
         self.topic = topic
         self.intake = intake
         pending = SlotTable(capacity: 1 << 20)
     }
 
-    /// Records in memory that wait for their due time, or for the broker.
-    var count: Int { wheel.count + pending.count }
+    /// Recipients in memory that wait for their due time, and records that wait for the broker.
+    var count: Int { wheel.count + pending.count + progressing.reduce(0) { $0 + $1.progress.count } }
 
     /// The broker keeps up.
-    var hasRoom: Bool { pending.count < shard.limits.parkedPendingMax }
+    var hasRoom: Bool { pending.count < shard.limits.parkedPendingMax && waiting.isEmpty }
 
     // MARK: Out
 
     /// Parks an event before anything was done for it. `didSettle` follows.
     func park(_ record: ReceivedRecord, as parked: ParkedRecord, _ intake: Intake) {
-        let waiting = Pending(intake, record.origin, record: record)
-        send(parked, tag: Tag(pending.insert(waiting), .parkedEvent).bits)
+        send(Deferred([parked]), .arrival(record, intake))
         note(parked, of: "")
     }
 
-    /// Parks a recipient with its waiting devices; the tag is the recipient's.
-    func park(_ record: ParkedRecord, tag: UInt64) {
-        send(record, tag: tag)
-        wheel.expect(record, nowMs: shard.steadyMs)
-        noteDevices(of: record, noted: [])
+    /// Parks an event's recipients that have not ended: the event once, in as few records as the broker takes. They are open parts
+    /// of the event.
+    func park(_ event: EventJob, _ open: [ParkedRecord]) {
+        let places = places(of: open)
+        for part in Deferred(open).divided(places: places) {
+            event.openParts += 1
+            wheel.expect(part, nowMs: shard.steadyMs)
+            send(part, .event(event), places)
+        }
     }
 
-    private func send(_ record: ParkedRecord, tag: UInt64) {
-        shard.metrics.parkedWork.add()
-        outbox.sendRaw(
-            topic, key: Array(record.key.utf8),
-            value: record.leaving(nowMs: shard.nowMs, steadyMs: shard.steadyMs).bytes, headers: [], tag: tag)
+    /// A recipient waits in memory for the record of its event. Later work waits behind it from now on.
+    func expect(_ record: ParkedRecord, noted: [String]) {
+        wheel.expect(record, nowMs: shard.steadyMs)
+        noteDevices(of: record, noted: noted)
+    }
+
+    /// The recipients of an event that wait in memory are left to another owner.
+    func forget(_ open: [ParkedRecord]) { wheel.forget(open) }
+
+    /// Some of the event's recipients that wait in memory must not wait for its others: they are due soon, or only their record
+    /// can say that they were pushed. A large event, which each record has whole, waits for more of them or for some seconds.
+    func mustLeave(_ event: EventJob) -> Bool {
+        if event.parting.isEmpty { return false }
+        let isSmall = event.parked != nil || event.raw.count <= max(Self.smallBytes, 200 * event.parting.count)
+        let seconds: Int64 = isSmall ? 1 : Self.largeSeconds
+        if shard.steadyMs / 1_000 % seconds != 0 { return false }
+        let soonMs = shard.steadyMs &+ 1_000 * seconds
+        return event.parting.contains { $0.cause.isTimed && $0.dueMs <= soonMs || $0.facts.contains(.owesClaim) }
+    }
+
+    /// The places of its recipients in the event's `to.uids`, if they are worth a look at the event.
+    private func places(of open: [ParkedRecord]) -> [UTF8Key: Int] {
+        guard open.count > 1, let first = open.first, first.part == nil,
+            let uids = shard.givenUIDs(first.raw, first.source)
+        else { return [:] }
+        var places: [UTF8Key: Int] = [:]
+        places.reserveCapacity(uids.count)
+        for (place, uid) in uids.enumerated() { places[UTF8Key(uid)] = place }
+        return places
+    }
+
+    private func send(_ record: Deferred, _ origin: Origin, _ places: [UTF8Key: Int] = [:]) {
+        let one = Pending(record, origin, places)
+        one.ref = pending.insert(one)
+        waiting.append(one)
+        sendWaiting()
+    }
+
+    private func sendWaiting() {
+        while bytesOnWay < Self.onWayMax, !waiting.isEmpty {
+            // First: a record that is too large comes back at once.
+            let one = waiting.removeFirst()
+            let leaving = one.record.open.map { $0.leaving(nowMs: shard.nowMs, steadyMs: shard.steadyMs) }
+            let value = Deferred(leaving, later: one.record.later).bytes(places: one.places)
+            one.places = [:]
+            one.bytes = value.count
+            bytesOnWay += value.count
+            shard.metrics.parkedWork.add()
+            outbox.sendRaw(
+                topic, key: Array(one.record.key.utf8), value: value, headers: [],
+                tag: Tag(one.ref, .parkedEvent).bits)
+        }
     }
 
     /// Lets later work of the device, user or conversation see that this one is before it. Best effort: if Redis
     /// refuses it, only the order is lost.
     ///
     /// - Parameter noted: devices for which it was parked before, so that others may already be parked behind it.
-    func noteDevices(of record: ParkedRecord, noted: [String]) {
+    private func noteDevices(of record: ParkedRecord, noted: [String]) {
         if !record.cause.holdsDevice { return }
         for device in record.devices { note(record, of: device, isAgain: noted.containsSame(device)) }
         if record.devices.isEmpty { note(record, of: "") }
@@ -133,48 +200,84 @@ final class Parking {
 
     /// The broker has the record.
     func didSettle(_ ref: WorkRef) {
-        guard let waiting = pending.find(ref) else { return shard.late() }
-        pending.remove(ref)
-        if let work = waiting.work {
-            waiting.intake.settle(work.place, work.counted, work.partition.partition)
-        } else {
-            waiting.intake.settle(waiting.place)
+        guard let one = pending.find(ref) else { return shard.late() }
+        left(one)
+        switch one.origin {
+        case .arrival(let record, let intake):
+            intake.settle(record.origin.place)
+            intake.mayEndRevocation()
+        case .event(let event): written.append(event)
+        case .batch(let batch, let count):
+            batch.open -= count
+            settleIfEnded(batch)
+            intake.mayEndRevocation()
         }
-        waiting.intake.mayEndRevocation()
     }
 
     /// The broker will never accept the record.
     func didGiveUp(_ ref: WorkRef) {
-        guard let waiting = pending.find(ref) else { return shard.late() }
-        pending.remove(ref)
-        if waiting.isHandedBack { return waiting.intake.mayEndRevocation() }
-        if let work = waiting.work { return wheel.didNotMove(work) }
-        if let record = waiting.record { refused.append((record, waiting.intake)) }
+        guard let one = pending.find(ref) else { return shard.late() }
+        left(one)
+        switch one.origin {
+        case .arrival(let record, let intake):
+            if one.isHandedBack { return intake.mayEndRevocation() }
+            refused.append((record, intake))
+        case .event(let event):
+            stayed.append((event, one.record.open))
+        case .batch(let batch, _):
+            if one.isHandedBack { return intake.mayEndRevocation() }
+            wheel.stay(one.record.open, of: batch)
+        }
         shard.requestTurn()
+    }
+
+    private func left(_ one: Pending) {
+        pending.remove(one.ref)
+        bytesOnWay -= one.bytes
+        sendWaiting()
     }
 
     // MARK: In
 
     /// A parked record was read.
-    func read(_ record: ParkedRecord, _ origin: EventJob.Origin) {
-        let work = ParkedWork(
-            record.taken(nowMs: shard.nowMs, steadyMs: shard.steadyMs), partition: origin.partition,
-            place: origin.place)
-        // It begins when the earlier ones of its conversation are out of hand here.
-        if record.process == shard.processMark { work.record.dueMs = min(work.record.dueMs, shard.steadyMs) }
-        if work.record.cause.waitsForDevice, let uid = work.record.uid {
-            for device in work.record.devices {
-                devices.hold(DeviceKey.make(app: work.record.app, uid: uid, device: device))
-            }
+    ///
+    /// - Parameter share: the app's share of the records in memory.
+    func read(_ record: Deferred, _ origin: EventJob.Origin, share: Double = 1) {
+        wheel.arrived(record)
+        let batch = ParkedBatch(origin, later: record.later)
+        batch.writtenMs = shard.steadyMs
+        guard let first = record.open.first else { return intake.settle(origin.place) }
+        let waitedMs = shard.nowMs &- first.writtenMs
+        let open = record.open.map { $0.taken(nowMs: shard.nowMs, steadyMs: shard.steadyMs) }
+        if waitedMs >= ParkedShares.restMs, shard.limits.isShared,
+            held.isFull(first.app, batch.partition, share: share, shard.limits),
+            !record.open.contains(where: wheel.isAwaited),
+            held.mayMove(first.raw.count, nowMs: shard.steadyMs)
+        {
+            batch.open = open.count
+            return moveBehind(batch, open)
         }
-        if !wheel.read(work) { return moveBehind(work) }
-        if work.record.dedupKind == nil { return }
-        unmarked.append(work)
-        markParked(work)
-        noteUnstored(work.record)
+        batch.size = (first.app, first.raw.count + ParkedShares.recipientBytes * open.count)
+        batch.share = share
+        batch.hasSeveral = open.count > 1
+        held.add(batch)
+        for record in open {
+            let work = ParkedWork(record, of: batch)
+            // It begins when the earlier ones of its conversation are out of hand here.
+            if record.process == shard.processMark { work.record.dueMs = min(record.dueMs, shard.steadyMs) }
+            wheel.read(work)
+            if record.cause.waitsForDevice, let uid = record.uid {
+                for device in record.devices { devices.hold(DeviceKey.make(app: record.app, uid: uid, device: device)) }
+            }
+            if record.dedupKind == nil { continue }
+            unmarked.append(work)
+            // The others follow each second.
+            if unmarked.count <= Self.markedPerTick { markParked(work) }
+            noteUnstored(work.record)
+        }
     }
 
-    /// A repeat of its event that another shard reads then finds that it waits here. Tried again each second: Redis may still
+    /// A repeat of its event that another shard reads then finds that it waits here. Tried again later: Redis may still
     /// refuse it.
     private func markParked(_ work: ParkedWork) {
         guard let uid = work.record.uid, let kind = work.record.dedupKind else { return }
@@ -190,13 +293,30 @@ final class Parking {
             message, of: UnstoredChanges.user(record.app, uid), nowNanos: shard.nowNanos)
     }
 
-    private func moveBehind(_ work: ParkedWork) {
-        work.record.writtenMs = shard.steadyMs
-        work.record.noteFormer(work.place)
-        send(work.record, tag: Tag(pending.insert(Pending(intake, work)), .parkedEvent).bits)
+    /// Some of them each second, in turn.
+    private func markParked() {
+        unmarked.removeAll { $0.record.dueMs <= shard.steadyMs }
+        for _ in 0..<min(Self.markedPerTick, unmarked.count) {
+            nextMark = (nextMark + 1) % unmarked.count
+            markParked(unmarked[nextMark])
+        }
     }
 
-    /// Begins due records, as far as there is room and their app's state allows it.
+    private func moveBehind(_ batch: ParkedBatch, _ open: [ParkedRecord]) {
+        let open = open.map { record in
+            var record = record
+            record.writtenMs = shard.steadyMs
+            record.noteFormer(batch.place)
+            return record
+        }
+        let places = places(of: open)
+        for part in Deferred(open, later: batch.later).divided(places: places) {
+            wheel.expect(part, from: batch.partition, nowMs: shard.steadyMs)
+            send(part, .batch(batch, count: part.open.count), places)
+        }
+    }
+
+    /// Begins due work, as far as there is room and its app's state allows it.
     func look(atMost limit: Int, mayBegin: (ParkedRecord) -> Bool) {
         var left = limit
         while left > 0, let work = wheel.next(nowMs: shard.steadyMs, mayBegin: mayBegin) {
@@ -206,19 +326,57 @@ final class Parking {
         if !due.isEmpty { shard.requestTurn() }
     }
 
-    /// The record's begun work has ended, or parks again.
-    func end(_ work: ParkedWork) {
-        if work.parksAgain {
-            work.parksAgain = false
-            return work.isHandedBack ? wheel.ended(work) : wheel.putBack(work)
+    /// The event of work that begins. Recipients of a record that are due within a second share one.
+    func event(of work: ParkedWork) throws(BadRecord) -> Event {
+        if let known = events.first(where: { $0.batch === work.batch }) { return known.event }
+        let event = try shard.read(event: work.record.raw, work.record.source)
+        if work.batch.hasSeveral {
+            if events.count >= Self.eventsKept { events.removeFirst() }
+            events.append((work.batch, event))
         }
-        wheel.ended(work)
-        forget(work.record)
-        intake.settle(work.place, work.counted, work.partition.partition)
+        return event
     }
 
-    /// The record belongs to another owner, or goes to the dead-letter topic, which settles it.
+    /// Recipients of begun work park again: they return to its place in the wheel.
+    func goOn(_ work: ParkedWork, _ open: [ParkedRecord]) {
+        wheel.forget(open)
+        if work.isHandedBack { return }
+        work.parksAgain = true
+        for record in open {
+            if record.facts.contains(.owesClaim), work.record.uid == nil || record.hasProgress(since: work.record) {
+                work.batch.open += 1
+                if work.batch.progress.isEmpty { progressing.append(work.batch) }
+                work.batch.progress.append(record)
+            } else {
+                wheel.putBack(record, from: work)
+            }
+        }
+    }
+
+    /// The begun work has ended.
+    func end(_ work: ParkedWork) {
+        wheel.ended(work)
+        if !work.parksAgain || work.record.uid == nil { forget(work.record) }
+        settleIfEnded(work.batch)
+    }
+
+    private func settleIfEnded(_ batch: ParkedBatch) {
+        guard batch.open == 0, !batch.isRejected else { return }
+        held.remove(batch)
+        intake.settle(batch.place, batch.counted, batch.partition.partition)
+    }
+
+    /// The record belongs to another owner.
     func drop(_ work: ParkedWork) { wheel.ended(work) }
+
+    /// The record goes to the dead-letter topic, which settles it. `.kept`: it is on its way there for another recipient.
+    func reject(_ work: ParkedWork) -> Passage {
+        wheel.ended(work)
+        if work.batch.isRejected { return .kept }
+        work.batch.isRejected = true
+        held.remove(work.batch)
+        return .goesOn
+    }
 
     private func forget(_ record: ParkedRecord) {
         guard let uid = record.uid else {
@@ -232,22 +390,41 @@ final class Parking {
         }
     }
 
-    /// Once a second: if a partition's window is full, records that have waited for long are rewritten behind the
+    /// Once a second: if a partition's window is full, records that have waited for long are written again behind the
     /// others, so that these get their turn.
     func tick() {
         devices.sweep(nowNanos: shard.nowNanos, hasParked: count > 0)
         wheel.sweep(nowMs: shard.steadyMs)
-        unmarked.removeAll { $0.record.dueMs <= shard.steadyMs }
-        for work in unmarked {
-            markParked(work)
-            noteUnstored(work.record)
-        }
+        events = []
+        markParked()
+        for work in unmarked { noteUnstored(work.record) }
+        writeProgress()
         let full = intake.fullParkedPartitions
         if full.isEmpty || !hasRoom { return }
-        moves &+= 1
-        let works = wheel.move(
-            from: full, atMost: Self.movedPerTick, nowMs: shard.steadyMs, mark: "\(mark)-\(moves)")
-        for work in works { moveBehind(work) }
+        let moved = wheel.move(from: full, atMost: Self.movedPerTick, nowMs: shard.steadyMs) { batch in
+            guard shard.limits.isShared, shard.steadyMs &- batch.writtenMs >= ParkedShares.restMs,
+                held.isFull(batch.size.app, batch.partition, share: batch.share, shard.limits),
+                held.mayMove(batch.size.bytes, nowMs: shard.steadyMs)
+            else { return false }
+            held.remove(batch)
+            batch.size.app = ""
+            return true
+        }
+        for (batch, open) in moved { moveBehind(batch, open) }
+    }
+
+    /// The event is written again with facts that Redis could not take. Many recipients together: a record with each of them would be the
+    /// event as many times.
+    private func writeProgress() {
+        progressing.removeAll { batch in
+            batch.progressTicks += 1
+            let size = batch.progress.count * ParkedShares.recipientBytes
+            guard size >= batch.size.bytes / 4 || batch.progressTicks >= Self.progressTicksMax else { return false }
+            moveBehind(batch, batch.progress)
+            batch.progress = []
+            batch.progressTicks = 0
+            return true
+        }
     }
 
     // MARK: Rebalances
@@ -255,11 +432,20 @@ final class Parking {
     /// These partitions of an intake go to another owner, which reads from the committed offset: nothing of them begins
     /// here any more. Begun work is handed back with its event (`Pipeline.handBack`).
     func handBack(of intake: Intake, _ isGoing: (TopicPartition) -> Bool) {
-        pending.forEach { if $0.intake === intake, isGoing($0.partition) { $0.isHandedBack = true } }
+        pending.forEach { one in
+            switch one.origin {
+            case .arrival(let record, let its):
+                if its === intake, isGoing(record.origin.partition) { one.isHandedBack = true }
+            case .batch(let batch, _): if intake === self.intake, isGoing(batch.partition) { one.isHandedBack = true }
+            case .event: break
+            }
+        }
         refused.removeAll { $0.intake === intake && isGoing($0.record.origin.partition) }
         if intake !== self.intake { return }
         wheel.forget(isGoing)
+        held.forget(isGoing)
         unmarked.removeAll { isGoing($0.partition) }
+        progressing.removeAll { isGoing($0.partition) }
         due.removeAll { work in
             guard isGoing(work.partition) else { return false }
             wheel.ended(work)
@@ -269,6 +455,13 @@ final class Parking {
 
     /// - Returns: whether records of these partitions wait for the broker.
     func hasWork(of partitions: Set<TopicPartition>, _ intake: Intake) -> Bool {
-        pending.contains { $0.intake === intake && partitions.contains($0.partition) }
+        pending.contains { one in
+            switch one.origin {
+            case .arrival(let record, let its): its === intake && partitions.contains(record.origin.partition)
+            case .batch(let batch, _): intake === self.intake && partitions.contains(batch.partition)
+            // The event is open.
+            case .event: false
+            }
+        }
     }
 }

@@ -12,6 +12,8 @@ final class RecipientParking {
     var done: [String] = []
     /// The end of the hold for a desktop, on the steady clock; nil: none is held.
     var holdUntilMs: Int64?
+    /// What its event's record is to say, once nothing else of it is awaited.
+    var parting: ParkedRecord?
     /// The outcomes in the record, until the first decision.
     var counts: [UInt8] = []
 

@@ -110,7 +110,7 @@ extension Dispatcher {
         let areSettled = !job.flags.contains(.hasDelivery) || job.event.areDeliveriesSettled
         switch job.machine.next(areDeliveriesSettled: areSettled) {
         case .nothing: break
-        case .awaitDeliveries: job.event.waitingForDeliveries.append(job.ref)
+        case .awaitDeliveries: job.event.deliveries?.waiting.append(job.ref)
         case .mark: recorder.mark(job)
         case .end: ended.append(job)
         }

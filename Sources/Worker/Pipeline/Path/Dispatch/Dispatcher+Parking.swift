@@ -228,7 +228,7 @@ extension Dispatcher {
         let event = job.event
         markClaimed(job)
         job.machine.leaveUnmarked()
-        var record = parkedRecord(of: job, waits)
+        let record = parkedRecord(of: job, waits)
         let owesClaim = job.flags.remove(.owesClaim) != nil
         if owesClaim { claims.rememberParked(job) }
         // After `devices` were read: from now on another owner has them.
@@ -240,18 +240,12 @@ extension Dispatcher {
             endIfComplete(job)
         }
         if let digest = event.digest { return putOff(digest, of: event) }
-        if let work = event.parked, work.record.uid != nil, work.isHandedBack { return event.isHandedBack = true }
+        if event.parked?.isHandedBack ?? false { return event.isHandedBack = true }
         if !owesClaim, record.cause == .desktopFirst { noteWait(job, record) }
-        // Without a mark only the topic shows the work done since the record was written.
-        guard let work = event.parked, work.record.uid != nil, !owesClaim else {
-            job.machine.recordSent()
-            return parking.park(record, tag: job.tag(.parkedRecipient))
-        }
-        // It came from the topic: it returns to its place in the wheel, with its changes.
-        record.writtenMs = work.record.writtenMs
-        parking.noteDevices(of: record, noted: work.record.devices)
-        work.record = record
-        work.parksAgain = true
+        parking.expect(record, noted: event.parked?.record.devices ?? [])
+        let parting = job.parking ?? RecipientParking()
+        parting.parting = record
+        job.parking = parting
     }
 
     /// No note of the user names it, because later pushes do not wait for it. A repeat then goes where the record is read.
@@ -278,6 +272,8 @@ extension Dispatcher {
             dueMs: first?.dueMs ?? shard.steadyMs, writtenMs: shard.steadyMs,
             id: event.subject.kind.rawValue + event.subject.id)
         record.expiresAtMs = event.expiresAtMs
+        record.conversation = event.parkedConversation
+        record.part = event.chunkPart ?? event.parked?.record.part
         record.source = event.origin?.source ?? EventSource()
         record.client = first?.client
         record.devices = waits.flatMap { wait in
@@ -289,6 +285,7 @@ extension Dispatcher {
         }
         record.holdUntilMs = job.parking?.holdUntilMs
         record.counts = recorder.takeCounts(of: job)
+        record.later = event.parked?.record.later ?? []
         record.facts = ParkedFacts(of: job.flags)
         if let parked = event.parked {
             // Parked whole before its decision, it has what it came with.
@@ -296,7 +293,6 @@ extension Dispatcher {
             record.facts.formUnion(
                 parked.record.facts.intersection(isWhole ? [.countsSource, .owesClaim] : .countsSource))
             record.formerNames = parked.record.formerNames
-            if parked.record.uid == nil { record.noteFormer(parked.place) }
         } else if job.devices.isEmpty, let place = event.origin?.place {
             record.facts.formUnion(place.parkedFacts)
         }
@@ -310,17 +306,6 @@ extension Dispatcher {
         }
         record.trace = job.trace?.bytes ?? []
         return record
-    }
-
-    /// The broker will never accept the record: the recipient stays in memory, and everything is read again.
-    func stay(_ ref: WorkRef) {
-        guard let job = work.recipient(ref) else {
-            return shard.mistake("a record that cannot be parked has no recipient")
-        }
-        _ = job.machine.recordAcknowledged()
-        job.machine.unpark()
-        job.flags.insert(.staysInMemory)
-        decideAgain(job)
     }
 
     /// Returned devices without a route any more: each gets its end.

@@ -132,9 +132,6 @@ struct RecipientMachine: Equatable {
     /// No mark will be written: another marks the work, or nothing was done.
     mutating func leaveUnmarked() { isMarked = false }
 
-    /// It was to be parked and stays here after all: its end is marked.
-    mutating func unpark() { if !hasEnded { isMarked = true } }
-
     /// Its partition goes to another owner. Work that is not in flight is left to that owner; work in flight ends here.
     mutating func handBack() {
         switch phase {

@@ -47,9 +47,10 @@ final class EventJob {
     var fanOutPhase = FanOutPhase.ready
     /// The division of its group into chunks; nil if it is not divided.
     var plan: ChunkPlan?
-    var deliveries: [GatewayBatch] = []
-    /// Recipients that may be marked once the deliveries are acknowledged.
-    var waitingForDeliveries: [WorkRef] = []
+    /// Nil before the first delivery.
+    var deliveries: GatewayBatches?
+    /// Recipients that wait to be parked. They are written together, once no other part of the event is open.
+    var parting: [ParkedRecord] = []
     /// The common beginning of its recipients' records, once there is one.
     var recordHead: [UInt8]?
     /// Its app, conversation and chunk, hashed if others wait: they begin in order.
@@ -214,12 +215,6 @@ final class EventJob {
         case readingTries
     }
 
-    /// Deliveries for one gateway, sent as one record.
-    struct GatewayBatch {
-        var gateway: String
-        var targets: [DeliveryTarget]
-    }
-
     /// The partition of the events topic that has the event in its window; nil for another topic.
     var windowPartition: Int32? { parked == nil && chunkPart == nil ? origin?.partition.partition : nil }
 
@@ -241,9 +236,17 @@ final class EventJob {
     }
 
     /// The broker has all its deliveries.
-    var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }
+    var areDeliveriesSettled: Bool { !hasUnsentDeliveries && unackedDeliveries == 0 }
+
+    var hasUnsentDeliveries: Bool { !(deliveries?.isEmpty ?? true) }
 
     // MARK: Fields of every kind of event
+
+    /// The order of its records in `carillon.parked` is that of the conversation, or of the Live Activity with this id.
+    var parkedConversation: String { activity?.id ?? conversationID }
+
+    /// The bytes that it holds, without those of its record in `carillon.parked`.
+    var heldBytes: Int { parked?.batch.hasSeveral ?? false ? 0 : raw.count }
 
     var sentMs: Int64 { subject.sentMs }
     /// Unix ms.
@@ -304,7 +307,7 @@ final class EventJob {
     }
 
     func dropContentIfUnused() {
-        if contentUsers > 0 || !audience.isEmpty || !deliveries.isEmpty { return }
+        if contentUsers > 0 || !audience.isEmpty || hasUnsentDeliveries { return }
         content = nil
         audience.abandon()
     }

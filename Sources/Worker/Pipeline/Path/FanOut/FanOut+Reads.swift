@@ -184,7 +184,7 @@ extension FanOut {
     private func readParked(_ event: EventJob) {
         ask(event, .readingParked) { (store) throws(RedisFault) in
             try store.readParked(
-                app: event.app.id, conversation: event.conversationID, tag: event.tag(.parkedBefore))
+                app: event.app.id, conversation: event.parkedConversation, tag: event.tag(.parkedBefore))
         }
     }
 

@@ -251,11 +251,20 @@ final class FanOut {
         fullyStarted.append(event)
     }
 
-    private func start(_ event: EventJob, uid: String, level: MuteLevel?) {
+    /// Recipients that the broker refused to park: they stay in memory.
+    func start(_ open: [ParkedRecord], of event: EventJob) {
+        event.restoreContent(shard.reader)
+        for record in open {
+            if let uid = record.uid { start(event, uid: uid, level: nil, staying: record) }
+        }
+    }
+
+    private func start(_ event: EventJob, uid: String, level: MuteLevel?, staying: ParkedRecord? = nil) {
         let candidate = Candidate(uid: uid, groupLevel: level, order: nextOrder)
         nextOrder &+= 1
         let job = RecipientJob(event: event, uid: uid, candidate: candidate)
-        if let record = event.parked?.record { job.goOn(from: record, steadyMs: shard.steadyMs) }
+        if let record = staying ?? event.parked?.record { job.goOn(from: record, steadyMs: shard.steadyMs) }
+        if staying != nil { job.flags.insert(.staysInMemory) }
         work.insert(job)
         event.hasRecipients = true
         event.undecided += 1

@@ -95,7 +95,15 @@ extension Intake {
             let event = try shard.read(event: chunk.raw, chunk.source)
             return ReceivedRecord(content: .chunk(chunk, event), origin: origin)
         case .parked:
-            if let parked = ParkedRecord(value) { return ReceivedRecord(content: .parked(parked), origin: origin) }
+            switch Deferred.read(value, uids: { [shard] in shard.givenUIDs($0, $1) }) {
+            case .work(let work): return ReceivedRecord(content: .parked(work), origin: origin)
+            case .unknown: return ReceivedRecord(content: .unknown, origin: origin)
+            case .other: break
+            }
+            if let earlier = ParkedRecord(earlier: value, conversation: { [shard] in shard.parkedConversation($0, $1) })
+            {
+                return ReceivedRecord(content: .parked(Deferred([earlier])), origin: origin)
+            }
             guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
                 throw BadRecord(.unknownKind, "not a parked record of this version")
             }
@@ -121,7 +129,9 @@ struct ReceivedRecord {
         /// With the record's bytes; empty for a change of a user's state that no stored value makes wrong.
         case event(Event, raw: [UInt8])
         case owed(OwedClaim)
-        case parked(ParkedRecord)
+        case parked(Deferred)
+        /// Deferred work of a later version: it stays in the topic for a worker that knows it.
+        case unknown
         case chunk(ChunkRecord, Event)
     }
 

@@ -28,6 +28,8 @@ final class Intake {
     private(set) var restarts = PartitionRestarts()
     private(set) var refusals = TopicRefusals()
     private(set) var notes = IntakeNotes()
+    /// Partitions with records of a later version that this one leaves unsettled.
+    private var holding: Set<TopicPartition> = []
     /// Reasons why none of its partitions is read.
     private var blocks: Set<Block> = []
     private(set) var revocation: Revocation?
@@ -245,6 +247,12 @@ final class Intake {
         notes.noteOddTime(topic, nowNanos: shard.nowNanos)
     }
 
+    /// A record of the partition is of a later version: it stays unsettled for a worker that knows it.
+    func hold(_ partition: TopicPartition) { holding.insert(partition) }
+
+    /// Topics with records of a later version that wait.
+    var heldTopics: [String] { Set(holding.map(\.topic)).sorted().map { consumer.topics[$0] } }
+
     // MARK: Epochs of a partition
 
     /// Partitions of the first topic that began again, before a heartbeat has lowered their places.
@@ -347,6 +355,7 @@ extension Intake: KafkaConsumerDelegate {
         case .revoked(let partitions, let lost):
             revocation = nil
             for partition in partitions {
+                holding.remove(partition)
                 ledgers.revoke(partition)
                 shard.statistics.end(countedPlace(partition), nowNanos: shard.nowNanos)
             }

@@ -13,13 +13,16 @@ final class Recorder {
     let acknowledged = Tray<RecipientJob>()
     let marked = Tray<RecipientJob>()
     let shard: ShardContext
-    private let work: WorkTable
+    let work: WorkTable
     let topics: OutTopics
     let outbox: Outbox
     private let results: Configuration.Results
     /// Recipients with owed claims that the broker does not have yet.
     private(set) var owedCount = 0
     let removals: TokenRemovals
+    /// Events with deliveries that wait for room on the way to the broker, and the bytes that are on it.
+    var undelivered: [WorkRef] = []
+    var deliveryBytes = 0
     /// Recipients with collected marks, by event, and with open writes.
     private var openMarks: [[RecipientJob]] = []
     private var memberMarks: SlotTable<MemberMarks>

@@ -10,15 +10,28 @@ extension Sender {
     /// - Parameter full: partitions of the events topic with full windows while several apps have records in them, and the app with
     ///   most of the work: its waiting pushes are parked at once.
     func parkWhatWaits(_ full: FullPartitions?) {
+        for app in apps {
+            for client in app.clients { client.look(nowNanos: shard.nowNanos) }
+        }
+        parkOverdue(full)
+    }
+
+    /// Several times a second: some of them, so that other pushes do not wait for the rest.
+    func parkOverdue(_ full: FullPartitions? = nil) {
         let now = shard.nowNanos
         for app in apps {
             for client in app.clients {
-                client.look(nowNanos: now)
                 let isInTrouble = client.isInTrouble(shard.limits, nowNanos: now)
                 // For a client that is only slow: if other apps wait behind its records.
                 let patience = shard.limits.patienceNanos * (isInTrouble ? 1 : 2)
                 if isInTrouble || (shard.limits.isShared && client.apns.queued > 0) {
-                    park(withdraw(from: client) { isOverdue($0, patience, full) }, of: client, isInTrouble)
+                    var left = Self.parkedPerLook
+                    let overdue = withdraw(from: client) { device in
+                        guard left > 0, isOverdue(device, patience, full) else { return false }
+                        left -= 1
+                        return true
+                    }
+                    park(overdue, of: client, isInTrouble)
                 }
                 guard isInTrouble else { continue }
                 park(Self.takeRecipients(from: &client.stalled) { _ in true }, of: client, true)
@@ -47,6 +60,7 @@ extension Sender {
     }
 
     private static let unclaimedNanos: UInt64 = 500_000_000
+    private static let parkedPerLook = 256
 
     private func parkPaced(_ app: AppContext, _ full: FullPartitions?) {
         let patience = 2 * shard.limits.patienceNanos
@@ -65,7 +79,9 @@ extension Sender {
     ) -> [DeviceRef] {
         var taken: [DeviceRef] = []
         targets.removeAll { target in
-            guard case .recipient(let device) = target, isGoing(device) else { return false }
+            guard case .recipient(let device) = target, taken.count < parkedPerLook, isGoing(device) else {
+                return false
+            }
             taken.append(device)
             return true
         }
