@@ -120,7 +120,9 @@ public struct ProcessSnapshot: Sendable {
     }
 
     /// Problems that need attention although the process works.
-    public var notes: [String] { sortedParts.filter { $0.state != .ok && !$0.stopsProcess }.map { $0.line(nowMs: atMs) } }
+    public var notes: [String] {
+        sortedParts.filter { $0.state != .ok && !$0.stopsProcess }.map { $0.line(nowMs: atMs) }
+    }
 
     /// `/readyz`, contract section 9: one line per part, the worst first.
     public var lines: [String] {

@@ -55,7 +55,8 @@ import Testing
     }
 
     @Test func theFirstVersionOfGroupsHasItsQuotaInTwoFiles() throws {
-        func count(_ quota: String, groups: String = "4:cpu,cpuacct:/a/b\n0::/\n", mount: String = legacy) throws -> Int
+        func count(_ quota: String, groups: String = "4:cpu,cpuacct:/a/b\n0::/\n", mount: String = Self.legacy) throws
+            -> Int
         {
             try Self.count(
                 groups: groups, mounts: mount,

@@ -1,3 +1,4 @@
+import Fleet
 // SPDX-License-Identifier: Apache-2.0
 import Kafka
 import Telemetry

@@ -28,7 +28,8 @@ struct Backpressure {
         /// The reason why a client's pushes wait; nil if they do not wait for APNs itself.
         init?(of apns: APNsClient) {
             guard apns.isHeldUp, apns.queued > 0 else { return nil }
-            self = apns.credentialPause != nil || apns.lacksCredential ? .credential : apns.isBreakerOpen ? .breaker : .connection
+            let isRefused = apns.credentialPause != nil || apns.lacksCredential
+            self = isRefused ? .credential : apns.isBreakerOpen ? .breaker : .connection
         }
     }
 
