@@ -382,7 +382,8 @@ struct HTTPServerGuardTests {
                 let answer = try HTTPClient.request(port: port, "GET /open HTTP/1.0\r\n\r\n")
                 #expect(answer.text == "open", "round \(round)")
             }
-            #expect(await count() <= 2)
+            // The last answer's connection ends a moment after the client has read it.
+            while await count() > 2 { await Task.yield() }
         }
     }
 

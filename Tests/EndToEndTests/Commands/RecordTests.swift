@@ -25,7 +25,10 @@ struct RecordTests {
         KafkaHeader(name: "raw", value: [0xFF, 0x00]),
     ]
 
-    /// Twelve records at 1000, 1010 … 1110, by turns in two topics and all of their partitions.
+    /// 2023-11-14T22:13:20Z. A time in seconds would count as absent.
+    private static let origin: Int64 = 1_700_000_000_000
+
+    /// Twelve records at 1000, 1010 … 1110 ms after the origin, by turns in two topics and all of their partitions.
     private static func fill(_ world: LocalCluster) throws {
         let topics = ["im.events", "im.user-state"]
         let writers = try topics.map { try KafkaTopicWriter(world.kafka, topic: $0) }
@@ -33,7 +36,7 @@ struct RecordTests {
             let refused = Array("{\"n\":\(index)}".utf8).withUnsafeBytes { value in
                 writers[index % 2].write(
                     key: nil, value: value, headers: index == 3 ? headers : [], partition: Int32(index / 2 % 3),
-                    timestampMs: 1000 + Int64(index) * 10)
+                    timestampMs: origin + 1000 + Int64(index) * 10)
             }
             if let refused { throw refused }
         }
@@ -50,13 +53,16 @@ struct RecordTests {
         #expect(run.code == 0 && run.output.contains(#""records":12"#), "\(run.output)\(run.errors)")
         #expect(Array(try readFile(file).prefix(4)) == [0x28, 0xB5, 0x2F, 0xFD])
         let lines = try Self.lines(file)
-        #expect(lines.map(\.timestampMs) == (0..<12).map { 1000 + Int64($0) * 10 })
+        #expect(lines.map(\.timestampMs) == (0..<12).map { Self.origin + 1000 + Int64($0) * 10 })
         #expect(lines.map(\.topic) == (0..<12).map { $0 % 2 == 0 ? "im.events" : "im.user-state" })
         #expect(lines[3].headers == Self.headers.map { RecordLine.Header(name: $0.name, value: $0.value) })
-        #expect(lines.allSatisfy { $0.timestampMs == 1030 || $0.headers.isEmpty })
+        #expect(lines.allSatisfy { $0.timestampMs == Self.origin + 1030 || $0.headers.isEmpty })
         for (points, times) in [
-            (["--from", "1970-01-01T00:00:01.020Z", "--until", "time:1060"], [1020, 1030, 1040, 1050]),
-            (["--from", "time:1080", "--until", "2030-01-01", "--until-end"], nil),
+            (
+                ["--from", "2023-11-14T22:13:21.020Z", "--until", "time:\(Self.origin + 1060)"],
+                [1020, 1030, 1040, 1050]
+            ),
+            (["--from", "time:\(Self.origin + 1080)", "--until", "2030-01-01", "--until-end"], nil),
             (["--from", "offset:1", "--until-end"], [1060, 1070, 1080, 1090, 1100, 1110]),
             (["--until", "offset:1"], [1000, 1010, 1020, 1030, 1040, 1050]),
             (["--from", "offset:9", "--until-end"], []),
@@ -64,7 +70,9 @@ struct RecordTests {
             let part = world.folder.file("part.ndjson")
             let run = try await offPool { try CommandRun(words: both + points + ["--out", part]) }
             #expect(run.code == (times == nil ? 64 : 0), "\(points) \(run.errors)")
-            if let times { #expect(try Self.lines(part).map(\.timestampMs) == times, "\(points)") }
+            if let times {
+                #expect(try Self.lines(part).map(\.timestampMs) == times.map { Self.origin + $0 }, "\(points)")
+            }
         }
         await world.close()
     }
