@@ -24,7 +24,7 @@ extension StateReader {
                 switch place {
                 case 0: _ = RecipientReplies.conversation(reply, into: &recipient)
                 case 1: RecipientReplies.user(reply, into: &recipient)
-                case 2: RecipientReplies.presence(reply[1], into: &recipient)
+                case 2: RecipientReplies.presence(reply, into: &recipient)
                 default: RecipientReplies.member(reply, into: &recipient)
                 }
             })
@@ -218,9 +218,9 @@ extension StateReader {
         try await ask({ (store, tag) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: tag) }) {
             reply in
             var recipient = Recipient(uid: uid)
-            RecipientReplies.presence(reply[1], into: &recipient)
+            RecipientReplies.presence(reply, into: &recipient)
             var malformed: [UserFacts.Malformed] = []
-            reply[1].forEachPair { field, value in
+            reply.forEachPair { field, value in
                 guard malformed.count < RecipientReplies.devicesMax,
                     PresenceText.entry(device: field.bytes, value: value.bytes) == nil
                 else { return }

@@ -69,15 +69,14 @@ public enum RecipientReplies {
 
     /// Presence as gateways wrote it (contract section 4). `LeaseCache` applies the leases.
     ///
-    /// - Parameter fields: the second element of the reply to `readPresence`.
     /// - Returns: How many devices have no name; they are skipped.
     @discardableResult
-    public static func presence(_ fields: borrowing RedisReply, into recipient: inout Recipient) -> Int {
-        guard fields.count > 0 else { return 0 }
+    public static func presence(_ reply: borrowing RedisReply, into recipient: inout Recipient) -> Int {
+        guard reply.count > 0 else { return 0 }
         var emptyCount = 0
         var entries: [DevicePresence] = []
-        entries.reserveCapacity(min(fields.count / 2, devicesMax))
-        fields.forEachPair { field, value in
+        entries.reserveCapacity(min(reply.count / 2, devicesMax))
+        reply.forEachPair { field, value in
             if field.bytes.isEmpty {
                 emptyCount += 1
             } else if entries.count < devicesMax,

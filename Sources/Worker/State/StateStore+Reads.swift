@@ -56,20 +56,13 @@ extension StateStore {
         }
     }
 
-    /// Presence (`RecipientReplies.presence`): the first part of the hash, which holds more devices than are read. A hash of any
-    /// size keeps Redis busy no longer.
+    /// Presence (`RecipientReplies.presence`).
     public func readPresence(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg(word: "HSCAN")
+            command.arg(word: "HGETALL")
             command.key(ofOthers: "p", app, uid)
-            command.arg(word: "0")
-            command.arg(word: "COUNT")
-            command.arg(word: Self.presenceCount)
         }
     }
-
-    /// Twice `RecipientReplies.devicesMax`: entries that are not valid count too.
-    private static let presenceCount: StaticString = "512"
 
     /// A gateway's lease: an integer epoch or null, for `LeaseCache.store`.
     public func lease(_ gateway: String, tag: UInt64) throws(RedisFault) {

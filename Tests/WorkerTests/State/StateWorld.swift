@@ -178,7 +178,7 @@ actor StateWorld {
             { RecipientReplies.user($0, into: &box.read.recipient) })
         try await ask(
             { try $0.readPresence(app: Self.app, uid: uid, tag: $1) },
-            { _ = RecipientReplies.presence($0[1], into: &box.read.recipient) })
+            { _ = RecipientReplies.presence($0, into: &box.read.recipient) })
         if let group {
             try await ask(
                 { try $0.readMember(app: Self.app, group: group, uid: uid, tag: $1) },

@@ -164,7 +164,7 @@ final class Lookup {
         guard let job = work.deciding(tag.ref), let candidate = job.candidate else { return shard.late() }
         switch tag.stage {
         case .presence:
-            let emptyCount = RecipientReplies.presence(reply[1], into: &candidate.recipient)
+            let emptyCount = RecipientReplies.presence(reply, into: &candidate.recipient)
             if emptyCount > 0 { shard.metrics.emptyDevices.add(UInt64(emptyCount)) }
         case .user: RecipientReplies.user(reply, into: &candidate.recipient)
         case .conversation where candidate.phase == .readingDenied:
