@@ -56,8 +56,7 @@ extension StatusPage {
     private var wellParts: Markup {
         let well = snapshot.parts.filter { $0.problems.isEmpty }
         let items = well.prefix(Self.cardsMax).map { part -> Markup in
-            let untried: Markup = part.isUntried ? " <span class=\"quiet\">untried</span>" : ""
-            return "<li>\(PageState.good.badge(Self.words(part)))\(untried)</li>"
+            "<li>\(PageState.good.badge(Self.words(part)))</li>"
         }
         let more: Markup =
             well.count > items.count ? "<li class=\"quiet\">and \(well.count - items.count) more</li>" : ""

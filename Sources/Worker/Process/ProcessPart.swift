@@ -82,8 +82,6 @@ public struct ProcessPart: Sendable, Equatable {
     public private(set) var problems: [Problem] = []
     /// It was never needed, so nothing is known of it.
     public var isUntried = false
-    /// The app's own environment.
-    var isDefault = true
 
     init(_ name: Name) { self.name = name }
 
@@ -121,9 +119,6 @@ public struct ProcessPart: Sendable, Equatable {
     /// The most urgent problem's rank; without one behind all.
     var rank: Int { problems.first?.rank ?? 3 }
 
-    /// The app's id; nil of other parts.
-    var appID: UTF8Key? { if case .app(let id, _) = name { UTF8Key(id) } else { nil } }
-
     public var title: String {
         switch name {
         case .kafka: "kafka"
@@ -143,7 +138,7 @@ public struct ProcessPart: Sendable, Equatable {
     func line(nowMs: Int64) -> String {
         let untried = isUntried && problems.isEmpty ? " (untried)" : ""
         let words = problems.map { problem in problem.text + (problem.time(nowMs: nowMs).map { " (\($0))" } ?? "") }
-        return "\(title): \(state.rawValue)\(untried)" + (words.isEmpty ? "" : ": " + words.joined(separator: "; "))
+        return "\(title): \(state.rawValue)" + (words.isEmpty ? "" : ": " + words.joined(separator: "; "))
     }
 
     /// Labels of `carillon_ready`.

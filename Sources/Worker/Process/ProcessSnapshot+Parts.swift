@@ -156,7 +156,6 @@ extension ProcessSnapshot {
         for (name, clients) in clients {
             var part = ProcessPart(name)
             part.isUntried = clients.allSatisfy(\.isUntried)
-            part.isDefault = clients.contains(where: \.isDefault)
             let paused = clients.compactMap(\.pausedBecause)
             let isWanted = clients.contains { $0.isWanted }
             let isDown = isAPNsAway && paused.isEmpty && isWanted

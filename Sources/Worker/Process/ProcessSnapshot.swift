@@ -31,14 +31,8 @@ public struct ProcessSnapshot: Sendable {
         hideUnused()
     }
 
-    /// Removes environments that no push has needed. The app's own one stays if no other is in use.
-    private mutating func hideUnused() {
-        let used = Set(parts.filter { !$0.isUntried || !$0.problems.isEmpty }.compactMap(\.appID))
-        parts.removeAll { part in
-            guard part.isUntried, part.problems.isEmpty, let id = part.appID else { return false }
-            return !part.isDefault || used.contains(id)
-        }
-    }
+    /// Removes the other environments of apps to which no push went yet.
+    private mutating func hideUnused() { parts.removeAll { $0.isUntried && $0.problems.isEmpty } }
 
     /// Notes since when each problem is known.
     mutating func date(by times: inout ProblemTimes, nowMs: Int64) {
