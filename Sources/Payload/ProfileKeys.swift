@@ -66,7 +66,8 @@ struct ProfileKeys {
         } else if profile != .rc, let text = message.push.payload?.text(in: profile) {
             members = [.init(Self.textKey, .string(text))]
         }
-        if profile != .rc { members += revokeMembers(target) }
+        // Appending nothing would copy the members of every message.
+        if profile != .rc, target != nil { members += revokeMembers(target) }
         return members
     }
 

@@ -20,7 +20,8 @@ import Testing
         let writers = try topics.map { try KafkaTopicWriter(settings, topic: $0) }
         for index in 0..<3000 {
             let timeMs =
-                1_000_000 + Int64(index) * 10 + (jitterMs == 0 ? 0 : Int64.random(in: 0...jitterMs, using: &random))
+                1_700_001_000_000 + Int64(index) * 10
+                + (jitterMs == 0 ? 0 : Int64.random(in: 0...jitterMs, using: &random))
             let partition = Int32.random(in: 0..<4, using: &random)
             let writer = writers[Int.random(in: 0..<3, using: &random)]
             let refused = [UInt8(1)].withUnsafeBytes {
@@ -56,7 +57,7 @@ import Testing
             for topic in Self.topics { try broker.createTopic(topic, partitions: 4) }
             let settings = KafkaConfiguration(brokers: broker.bootstrap, options: ["fetch.wait.max.ms": "10"])
             try Self.fill(settings, seed: seed, jitterMs: jitterMs)
-            let part = try Self.read(settings, from: .timeMs(1_010_000), until: .timeMs(1_020_000))
+            let part = try Self.read(settings, from: .timeMs(1_700_001_010_000), until: .timeMs(1_700_001_020_000))
             return (try Self.read(settings), part)
         }
         #expect(all.outcome == .reachedEnd && all.seen.count == 3000, "seed \(seed)")
@@ -69,11 +70,12 @@ import Testing
         let steps = zip(all.seen, all.seen.dropFirst())
         if jitterMs == 0 {
             #expect(steps.allSatisfy { $0.timeMs <= $1.timeMs }, "seed \(seed)")
-            #expect(part.seen.map(\.timeMs) == (1000..<2000).map { 1_000_000 + $0 * 10 }, "seed \(seed)")
+            #expect(part.seen.map(\.timeMs) == (1000..<2000).map { 1_700_001_000_000 + $0 * 10 }, "seed \(seed)")
         } else {
             // A partition's own order counts more; who is behind waits no longer than that costs.
             #expect(steps.allSatisfy { $0.timeMs - $1.timeMs <= jitterMs }, "seed \(seed)")
-            #expect(part.seen.allSatisfy { (1_010_000..<1_020_000).contains($0.timeMs) }, "seed \(seed)")
+            #expect(
+                part.seen.allSatisfy { (1_700_001_010_000..<1_700_001_020_000).contains($0.timeMs) }, "seed \(seed)")
         }
     }
 

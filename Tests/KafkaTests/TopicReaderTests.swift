@@ -18,7 +18,7 @@ struct TopicReaderTests {
             for index in 0..<30 {
                 let refused = Array("v\(index)".utf8).withUnsafeBytes {
                     writer.write(
-                        key: nil, value: $0, partition: Int32(index % 3), timestampMs: 1000 + Int64(index))
+                        key: nil, value: $0, partition: Int32(index % 3), timestampMs: 1_700_000_001_000 + Int64(index))
                 }
                 if let refused { throw refused }
             }
@@ -29,7 +29,7 @@ struct TopicReaderTests {
                 return .goOn
             }
             var late: [String] = []
-            _ = try KafkaTopicReader(settings, topic: "events", from: .timeMs(1027)).read { record in
+            _ = try KafkaTopicReader(settings, topic: "events", from: .timeMs(1_700_000_001_027)).read { record in
                 late.append(record.value.map { String(decoding: $0, as: UTF8.self) } ?? "null")
                 return .goOn
             }

@@ -136,7 +136,6 @@ public struct ProcessPart: Sendable, Equatable {
     ///
     /// - Parameter nowMs: the snapshot's time.
     func line(nowMs: Int64) -> String {
-        let untried = isUntried && problems.isEmpty ? " (untried)" : ""
         let words = problems.map { problem in problem.text + (problem.time(nowMs: nowMs).map { " (\($0))" } ?? "") }
         return "\(title): \(state.rawValue)" + (words.isEmpty ? "" : ": " + words.joined(separator: "; "))
     }

@@ -15,7 +15,7 @@ struct UnknownFieldTests {
             (#""push":{"body":"x"}"#, "unknown field push.body, did you mean push.content?"),
             (#""push":{"titel":"x"}"#, "unknown field push.titel, did you mean push.title?"),
             (#""push":{"threadId":"x"}"#, "unknown field push.threadId, did you mean push.thread_id?"),
-            (#""push":{"force":{"uidz":[]}}"#, "unknown field push.force.uidz, did you mean push.force.uids?"),
+            (#""push":{"force":{"uidss":[]}}"#, "unknown field push.force.uidss, did you mean push.force.uids?"),
             (#""msgId":"x""#, "unknown field msgId, did you mean msg_id?"),
             (#""timestamp":1"#, "unknown field timestamp, did you mean sent_ms?"),
             (#""badge":true"#, "unknown field badge, did you mean push.badge?"),
