@@ -238,10 +238,9 @@ import Testing
         let facts = watch.facts(ProcessSnapshot(), nowNanos: 199_000_000_000, wallMs: 199_000)
         #expect(facts.recentSeconds == 180)
         // The note leaves the window.
-        _ = look(200)
-        #expect(look(210) == nil)
+        #expect(look(400) == nil)
         gap.add(1)
-        #expect(look(220).map { $0.endedMs == nil } == true)
+        #expect(look(410).map { $0.endedMs == nil } == true)
     }
 
     @Test func manyWhoLookAtOnceCostOneLook() {
