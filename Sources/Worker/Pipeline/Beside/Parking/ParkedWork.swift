@@ -44,7 +44,7 @@ final class ParkedWork {
     /// Its number among all that this shard read from the topic.
     var number: UInt64 = 0
     var line: ParkedWheel.Key = 0
-    /// Its recipient, or some of them, parks again.
+    /// All of it parks again, so that its notes stay.
     var parksAgain = false
     /// Its partition goes to another owner, which continues from the record in the topic.
     var isHandedBack = false

@@ -341,7 +341,7 @@ final class Parking {
     func goOn(_ work: ParkedWork, _ open: [ParkedRecord]) {
         wheel.forget(open)
         if work.isHandedBack { return }
-        work.parksAgain = true
+        work.parksAgain = open.contains { $0.uid == nil } || work.record.uid != nil
         for record in open {
             if record.facts.contains(.owesClaim), work.record.uid == nil || record.hasProgress(since: work.record) {
                 work.batch.open += 1
@@ -356,7 +356,7 @@ final class Parking {
     /// The begun work has ended.
     func end(_ work: ParkedWork) {
         wheel.ended(work)
-        if !work.parksAgain || work.record.uid == nil { forget(work.record) }
+        if !work.parksAgain { forget(work.record) }
         settleIfEnded(work.batch)
     }
 

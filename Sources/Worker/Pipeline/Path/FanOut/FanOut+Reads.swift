@@ -220,9 +220,9 @@ extension FanOut {
         else { return false }
         event.didRead()
         open.removeAll { $0 === event }
-        if let work = event.parked {
-            work.record.dueMs = shard.steadyMs &+ Self.changesMs
-            work.parksAgain = true
+        if var record = event.parked?.record {
+            record.dueMs = shard.steadyMs &+ Self.changesMs
+            event.parting = [record]
         } else {
             event.isHandedBack = true
             behind.append((event, Self.changesMs))
