@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import EventLoop
 import PushCore
-public import Redis
+import Redis
 
 /// The steps of `forget` (contract section 14, "Users"): it looks what is stored of the user, removes what is under other keys, and
 /// then the user's own keys. Whatever is newer than the record stays.
@@ -156,31 +156,6 @@ extension StateStore {
             command.key("c:e", app, id)
             command.arg(uid)
         }
-    }
-}
-
-extension StateReader {
-    /// Removes everything stored about a user, as a `forget` that is sent now; and all marks of the user, which only a scan of all
-    /// keys finds.
-    public func forget(app: String, uid: String) async throws(RedisFault) {
-        let nowMs = Loop.wallMs()
-        let user = Forgetting.User(app: app, uid: uid, atMs: nowMs, nowMs: nowMs)
-        var forgetting = Forgetting()
-        while true {
-            let (step, last) = (forgetting, LastAnswer())
-            try await ask(
-                step.commandCount,
-                { (store, tags) throws(RedisFault) in
-                    for (place, tag) in tags.enumerated() { try step.send(place, user, store, tag) }
-                },
-                { _, reply in last.answer = StepAnswer(reply) })
-            guard let answer = last.answer, case .next = forgetting.move(answer) else { break }
-        }
-        try await removeMarks(app: app, uid: uid)
-    }
-
-    private final class LastAnswer {
-        var answer: StepAnswer?
     }
 }
 

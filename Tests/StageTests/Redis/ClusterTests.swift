@@ -108,6 +108,8 @@ import VirtualStage
             }
             let gateway = cluster.names("gw", 1) { cluster.isOn(1, "gw:{\($0)}") }[0]
             try stage.play(state: users.map { .bind($0) })
+            // Events are read once every node has compared its state with the topic's end.
+            try stage.play(events: [.message("before", to: [users[1]])])
             try stage.redis([Gateway.presence(users[0], "phone", gateway: gateway)])
             cluster.nodes[1].freeze()
             let read = cluster.nodes[0].reads(by: "HGETALL")

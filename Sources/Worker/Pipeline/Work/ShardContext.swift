@@ -291,8 +291,12 @@ struct PipelineLimits {
     /// apps share a partition, they must not fill its window, because a pause of a partition lasts seconds.
     var parkedPendingMax: Int { isShared ? min(4_096, max(16, window.records / 10)) : 4_096 }
     /// The unsettled records of a partition that several apps share out: without parked records on their way to the broker and one poll,
-    /// below the point at which reading pauses.
-    var sharedRecords: Int { max(1, window.records * window.pausePercent / 100 - parkedPendingMax - pollBatch) }
+    /// below the point at which reading pauses. At least half of the records up to that point: a small window parks nothing without
+    /// need.
+    var sharedRecords: Int {
+        let pause = window.records * window.pausePercent / 100
+        return max(1, pause / 2, pause - parkedPendingMax - pollBatch)
+    }
     /// A longer hold for a desktop is parked.
     var holdMs: Int64 = 3_000
     /// How long APNs must be away, or refuse the credential, before pushes are parked for it.

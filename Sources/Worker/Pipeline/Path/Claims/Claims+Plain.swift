@@ -91,7 +91,7 @@ extension Claims {
         }
         let asksOwners = !candidate.asksOwners
         candidate.asksOwners = true
-        candidate.awaiting = 1 + (asksOwners ? tokenCount(candidate) : 0)
+        candidate.awaiting = 1 + (asksOwners ? Int32(truncatingIfNeeded: tokenCount(candidate)) : 0)
         sendClaim(job)
         if asksOwners { forEachAskedToken(candidate) { askOwner(job, candidate, $0) } }
     }

@@ -61,7 +61,8 @@ final class Claims {
         candidate.asksOwners = mustAskOwners(candidate)
         candidate.learnsOwners = mayLearnOwners(candidate)
         let owners = candidate.asksOwners ? tokenCount(candidate) : 0
-        candidate.awaiting = (candidate.plainClaim == nil ? 1 : PlainClaim.commandCount) + owners
+        candidate.awaiting = Int32(
+            truncatingIfNeeded: (candidate.plainClaim == nil ? 1 : PlainClaim.commandCount) + owners)
         // A recipient without an owner query must not be answered before earlier claims.
         if owners == 0 { sendOwners() }
         notePushedDevices(job, candidate)

@@ -55,11 +55,8 @@ final class EventJob {
     var recordHead: [UInt8]?
     /// Its app, conversation and chunk, hashed if others wait: they begin in order.
     private(set) lazy var conversationKey = ConversationKey(app.id, conversationID, part: chunkPart)
-    /// Its finished members are marked in a common key; the number identifies this try. Nil if each member has its own
-    /// mark.
-    var groupMarkNote: Int64?
 
-    // Small parts together, so that one event fits 384 bytes.
+    // Small parts together and behind the optional numbers, which leave room for seven each: so one event fits 384 bytes.
 
     let wantsSMS: Bool
     /// Its sender wants no alert (`push.enabled`).
@@ -70,11 +67,12 @@ final class EventJob {
     let showsBadge: Bool
     /// An extension adds 1 for each of its alerts that counts (`badge: none`).
     let isAddedByClient: Bool
-    /// The number that its sender gave (`badge: sender`); nil: none.
-    let senderBadge: Int64?
     /// Its conversation's members have levels.
     let hasMembers: Bool
     private let ownLane: PushLane
+    /// Its finished members are marked in a common key; the number identifies this try. Nil if each member has its own
+    /// mark.
+    var groupMarkNote: Int64?
     /// Its partition went to another owner: its offset must not be settled here.
     var isHandedBack = false
     /// Its group's size was requested.
@@ -87,6 +85,8 @@ final class EventJob {
     var reasonForNobody = Reason.expired
     /// It has many recipients, and not all of them were started.
     var isExpanding = false
+    /// The number that its sender gave (`badge: sender`); nil: none.
+    let senderBadge: Int64?
     /// The part of a large group that its chunk belongs to, modulo 256: events of one part begin in order. Nil if it is
     /// not a chunk.
     let chunkPart: UInt8?

@@ -20,8 +20,6 @@ final class Candidate {
 
     /// Its number among all candidates of the shard, in the order of their start.
     let order: UInt64
-    /// Outstanding answers of the present phase.
-    var awaiting = 0
     var recipient: Recipient
     /// The version of the user's tokens at the read.
     var tokenVersion: Int64 = 0
@@ -46,6 +44,8 @@ final class Candidate {
 
     /// The results of the decision's steps.
     var facts: DecisionFacts = []
+    /// Outstanding answers of the present phase.
+    var awaiting: Int32 = 0
     /// Consecutive times that Redis could not answer; spaces the retries.
     var failures: Int32 = 0
     var phase = Phase.reading

@@ -19,7 +19,7 @@ extension Lookup {
         // A candidate with devices elsewhere could be known sooner.
         keepPlace(job, at: .reading)
         candidate.phase = .readingLeases
-        candidate.awaiting = unknown.count
+        candidate.awaiting = Int32(truncatingIfNeeded: unknown.count)
         for gateway in unknown { askLease(of: gateway, for: job) }
     }
 
