@@ -82,6 +82,7 @@ final class Pipeline {
         dataAge = DataAgeGuard(
             shard, apps, lookup: lookup, userStates: userStates, clock: clock, tokenLoss: tokenLoss, [events, chunks],
             userState: userState, source: parts.replaySource, stopsReading: parts.stopsAtTokenLoss)
+        claims.didOwe = { [unowned userStates] in userStates.watch($0) }
         shard.runTurn = { [unowned self] in turn() }
     }
 

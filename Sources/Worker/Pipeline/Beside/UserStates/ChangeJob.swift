@@ -2,17 +2,20 @@
 import Kafka
 import PushCore
 
-/// A record without recipients: a user-state change, an owed claim, or a bad record for the dead-letter topic.
+/// A record without recipients: a user-state change, an owed claim, or a bad record for the dead-letter topic. Or a claim that
+/// another worker may pay.
 final class ChangeJob {
     enum Task {
         case state(UserStateTask)
         /// The claim, and the mark once it was accepted.
         case owed(OwedClaim, isClaimed: Bool)
+        /// Redis is asked until another worker has paid it.
+        case watched(OwedClaim)
         /// Settled once the dead-letter topic has it.
         case rejected
     }
 
-    /// Its intake and position; nil for a repetition (`RecentChanges`).
+    /// Its intake and position; nil for a repetition (`RecentChanges`) and for a watched claim.
     let origin: Origin?
     /// Nil for a bad record.
     let app: AppContext?
@@ -60,7 +63,7 @@ final class ChangeJob {
     var uid: String? {
         switch task {
         case .state(let task): task.state.uid
-        case .owed(let owed, _): owed.request.uid
+        case .owed(let owed, _), .watched(let owed): owed.request.uid
         case .rejected: nil
         }
     }
@@ -75,7 +78,7 @@ final class ChangeJob {
             if !unstoredKeys.isEmpty { return }
             unstoredKeys = task.unstoredKeys
             if !unstoredKeys.isEmpty { shard.unstoredChanges.insert(unstoredKeys) }
-        case .owed(let owed, isClaimed: false) where owed.request.changesBadge:
+        case .owed(let owed, isClaimed: false) where owed.request.changesBadge, .watched(let owed):
             shard.unstoredCounts.insert(owed.message, of: owed.user, nowNanos: shard.nowNanos)
         case .owed: break
         }
@@ -90,8 +93,11 @@ final class ChangeJob {
 
     /// Its present step writes. A Redis that refuses writes answers the others.
     var writes: Bool {
-        if case .state(let task) = task { return task.writes }
-        return true
+        switch task {
+        case .state(let task): task.writes
+        case .owed, .rejected: true
+        case .watched: false
+        }
     }
 
     /// - Returns: whether its record came from one of these partitions of the intake.

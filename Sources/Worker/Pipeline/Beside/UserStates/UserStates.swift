@@ -78,6 +78,15 @@ final class UserStates {
         begin(job, isEmpty: false)
     }
 
+    /// A claim that Redis has just refused. Another worker may read its record and pay it, and the user's number is not exact
+    /// before. Without room nobody asks, and `UnstoredCounts` ends it by its time.
+    func watch(_ request: ClaimRequest) {
+        if isHandedBack || shard.share.isWhole || changes.count >= shard.limits.changesMax / 4 { return }
+        let job = ChangeJob(nil, .watched(OwedClaim(request, eventID: "")))
+        job.ref = changes.insert(job)
+        retryLater(job)
+    }
+
     private func begin(_ job: ChangeJob, isEmpty: Bool) {
         job.ref = changes.insert(job)
         if case .state(let task) = job.task { job.generation = generation(of: task) }
@@ -108,6 +117,7 @@ final class UserStates {
         job.noteStored(shard)
         changes.remove(job.ref)
         endBind(job)
+        if case .watched = job.task { return }
         if job.origin == nil { return endedAgain() }
         if job.owesClear { lowered.append(job) } else { done.append(job) }
         shard.requestTurn()
@@ -126,6 +136,7 @@ final class UserStates {
                 owed.request.nowMs = shard.nowMs
                 if isClaimed { return try mark(owed, job) }
                 try shard.store.claim(owed.request, tag: job.tag(.change))
+            case .watched(let owed): try shard.store.peek(owed.request, tag: job.tag(.change))
             }
         } catch {
             endHeavy(job)
@@ -180,6 +191,10 @@ final class UserStates {
             job.task = .owed(owed, isClaimed: true)
             perform(job)
         case .owed: end(job)
+        case .watched(let owed):
+            guard let claim = ClaimReply(reply), claim.state != .fresh else { return retryLater(job) }
+            shard.unstoredCounts.remove(owed.message)
+            end(job)
         case .state(var task):
             let progress = task.take(reply)
             job.task = .state(task)
@@ -280,7 +295,7 @@ final class UserStates {
         if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
         endBind(job)
-        if job.origin == nil { repetition.left() }
+        if case .state = job.task, job.origin == nil { repetition.left() }
     }
 
     private func retryLater(_ job: ChangeJob) {

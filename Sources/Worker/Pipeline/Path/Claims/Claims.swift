@@ -22,6 +22,8 @@ final class Claims {
     private var foreign: [(key: DedupKeys.Key, recipient: WorkRef)] = []
     /// Dedup keys of open work.
     var openKeys: Int { keys.count + foreign.count }
+    /// Redis refused a claim that changes the user's number.
+    var didOwe: (ClaimRequest) -> Void = { _ in }
     /// Recipients that ended uncounted while Redis accepted no writes, and have no mark.
     private var unmarked = RecentKeys<DedupKeys.Key>()
     /// Recipients who wait in `carillon.parked` without a mark in Redis: the record there goes on with them.
@@ -312,7 +314,9 @@ final class Claims {
 
     /// Before an answer to a later claim of the user is taken: its number lacks this one.
     private func noteUnstored(_ job: RecipientJob) {
-        if !job.claimRequest(nowMs: shard.nowMs).changesBadge { return }
+        let request = job.claimRequest(nowMs: shard.nowMs)
+        if !request.changesBadge { return }
+        didOwe(request)
         shard.unstoredCounts.insert(
             job.dedupKey, of: UnstoredChanges.user(job.event.app.id, job.uid), nowNanos: shard.nowNanos)
     }
