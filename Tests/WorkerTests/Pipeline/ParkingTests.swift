@@ -224,6 +224,17 @@ import Testing
         #expect(Self.taken(&wheel, nowMs: 300_100).map(\.record.id) == ["1", "2"])
     }
 
+    @Test func `of an app's excess the oldest records are written again, and only those count as moved`() {
+        var wheel = ParkedWheel()
+        Self.read(&wheel, (0..<40).map { Self.work("\($0)", uid: "u\($0)", dueMs: 900_000) })
+        var asked = 0
+        let moved = wheel.move(from: [TopicPartition(topic: 1, partition: 0)], atMost: 3, nowMs: 2_000) { _ in
+            asked += 1
+            return asked > 1
+        }
+        #expect(moved.map { $0.open.map(\.id) } == [["1"], ["2"], ["3"]] && asked == 4 && wheel.count == 37)
+    }
+
     @Test func theRecipientsOfARecordAreWrittenAgainTogetherIfNoneHasBegun() {
         var wheel = ParkedWheel()
         let batch = ParkedBatch(.alone(topic: 1, .parked))

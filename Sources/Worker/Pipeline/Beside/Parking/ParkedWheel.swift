@@ -80,7 +80,8 @@ struct ParkedWheel {
 
     /// APNs takes pushes of the device again: work that waits for it is due now, of whichever conversation.
     mutating func release(_ device: ReleasedDevice, nowMs: Int64) {
-        for key in linesOfUser[Self.user(device.app, device.uid)] ?? [] {
+        // A set's order differs from run to run.
+        for key in (linesOfUser[Self.user(device.app, device.uid)] ?? []).sorted() {
             for work in lines[key]?.waiting ?? []
             where work.record.dueMs > nowMs && work.record.cause.waitsForDevice
                 && work.record.devices.containsSame(device.device)
@@ -233,27 +234,25 @@ struct ParkedWheel {
         isExcess: (ParkedBatch) -> Bool = { _ in false }
     ) -> [(batch: ParkedBatch, open: [ParkedRecord])] {
         var works: [ObjectIdentifier: [ParkedWork]] = [:]
-        var kept: Set<ObjectIdentifier> = []
         for line in lines.values {
             for work in line.waiting where work.batch.begun == 0 && partitions.contains(work.partition) {
-                let id = ObjectIdentifier(work.batch)
-                if kept.contains(id) { continue }
-                let isOld = nowMs &- work.batch.writtenMs >= Self.moveAfterMs
-                if works[id] != nil || isOld || isExcess(work.batch) {
-                    works[id, default: []].append(work)
-                } else {
-                    kept.insert(id)
-                }
+                works[ObjectIdentifier(work.batch), default: []].append(work)
             }
         }
         let oldest = works.values.map { $0.sorted { $0.number < $1.number } }
-            .sorted { ($0.first?.number ?? 0) < ($1.first?.number ?? 0) }.prefix(limit)
-        for work in oldest.joined() {
-            lines[work.line]?.waiting.removeAll { $0 === work }
-            count -= 1
-            drop(work.line)
+            .sorted { ($0.first?.number ?? 0) < ($1.first?.number ?? 0) }
+        var moved: [(batch: ParkedBatch, open: [ParkedRecord])] = []
+        for works in oldest {
+            guard moved.count < limit, let batch = works.first?.batch else { break }
+            guard nowMs &- batch.writtenMs >= Self.moveAfterMs || isExcess(batch) else { continue }
+            for work in works {
+                lines[work.line]?.waiting.removeAll { $0 === work }
+                count -= 1
+                drop(work.line)
+            }
+            moved.append((batch, works.map(\.record)))
         }
-        return oldest.compactMap { works in works.first.map { ($0.batch, works.map(\.record)) } }
+        return moved
     }
 
     /// The broker refuses a record that was to be written again: its work stays.
