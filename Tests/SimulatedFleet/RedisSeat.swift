@@ -11,6 +11,8 @@ package final class RedisSeat {
     /// The longest time that a batch of commands takes.
     package var serviceMaxNanos = usualServiceNanos
     package static let usualServiceNanos: UInt64 = 200_000
+    /// When the last bytes came over the network.
+    package private(set) var receivedNanos: UInt64 = 0
 
     package convenience init(_ system: SimulatedSystem, seed: UInt64) {
         var options = ServerOptions(host: "127.0.0.5", port: 6379)
@@ -31,6 +33,7 @@ package final class RedisSeat {
             let client = server.connect()
             var lastNanos: UInt64 = 0
             peer.didReceive = { [unowned self, unowned peer] bytes in
+                receivedNanos = system.nowNanos
                 let reply = server.receive(bytes, from: client, nowMs: system.wallMs)
                 let isOpen = server.isOpen(client)
                 // Events of one time have no order, but replies of one connection have.

@@ -42,7 +42,7 @@ public struct Coverage: Sendable {
         "sound", "thread_id", "category", "interruption", "not mutable", "priority", "strategy", "profile", "sms",
         "aps.badge", "near the limit", "silent", "voip", "custom", "not counted", "without prefix", "force_detail",
         "force", "@me", "@all", "expire_at_ms", "exclude", "to.devices", "system", "revoke decrease", "revoke keep",
-        "revoke count", "twice",
+        "revoke count", "twice", "in two partitions",
     ]
     private static let results = [
         "bind applied", "bind stale", "bind repeat", "unbind applied", "settings applied", "mute applied",
@@ -114,6 +114,7 @@ extension Coverage {
             ("force_detail", words.forcesDetail), ("force", words.force != nil), ("@me", !words.mentioned.isEmpty),
             ("@all", words.mentionsAll), ("expire_at_ms", words.expireMs != nil), ("exclude", !words.excluded.isEmpty),
             ("to.devices", !event.toDevices.isEmpty), ("system", event.isOfSystem), ("twice", event.isDoubled),
+            ("in two partitions", event.isCopied && plan.partitions > 1),
             ("revoke \(event.revokeBadge)", event.kind == .revoke),
         ]
         for (name, isThere) in has where isThere { add("options of a message", name) }

@@ -60,6 +60,11 @@ struct HistoryOfOneDay {
         change(&sources.sent[index])
     }
 
+    /// Its producer wrote it to two partitions.
+    mutating func copy(_ id: String) {
+        change(id) { ($0.isDoubled, $0.isCopied) = (true, true) }
+    }
+
     mutating func push(
         _ message: String?, pid: String, badge: Int64? = 1, to token: String = "t1", status: Int? = 200,
         at seconds: Double, _ change: (inout Observed.Push) -> Void = { _ in }

@@ -7,6 +7,32 @@ extension JudgeTests {
         Row("to another user", "no push to another user") {
             $0.state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 15)
         },
+        Row("twice to one process, of two copies", "no push twice") {
+            $0.copy("e1")
+            $0.push("m1", pid: "p1", at: 11.5)
+        },
+        Row("three times, of two copies", "no push twice") {
+            $0.copy("e1")
+            $0.allowance.hadOneProcess = false
+            for _ in 0..<2 { $0.push("m1", pid: "p1", at: 11.5) }
+        },
+        Row("to another token of a phone that changed hands", "no push after an account switch") {
+            $0.state("s2", .bind(device: "d1", token: "v1", type: .voip), at: 2)
+            $0.state("s3", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 15)
+            $0.push("m2", pid: "p7", to: "v1", at: 21)
+        },
+        Row("after another app's backlog", "an app waits for itself only") {
+            $0.allowance.isOnlyThrottled = true
+            $0.sources.answers = [
+                AnswerPeriod(
+                    fromNanos: HistoryOfOneDay.nanos(5), toNanos: HistoryOfOneDay.nanos(6), status: 429,
+                    retryAfterSeconds: 11, app: "im")
+            ]
+            $0.observed.outcomes[0].atNanos = HistoryOfOneDay.nanos(40)
+        },
+        Row("with a latency since 1970", "the latency") {
+            $0.observed.outcomes[0].latencyMs = HistoryOfOneDay.ms(12)
+        },
         Row("after its read", "no push after its read") {
             $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 14)
             $0.push("m1", pid: "p1", at: 30)

@@ -39,6 +39,11 @@ struct JudgeTests {
             $0.allowance.mayRepeat = true
             $0.outcome("e1", "accepted", "ok", device: "d1", pid: "p1", at: 30)
         },
+        Row("a message that two processes read in two partitions", nil) {
+            $0.copy("e1")
+            $0.allowance.hadOneProcess = false
+            $0.push("m1", pid: "p1", at: 11.5)
+        },
         Row("a muted message", nil) {
             $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 15)
             $0.forget("e2", "m2")

@@ -33,6 +33,24 @@ struct RunningJudgeTests {
         return judge.violations
     }
 
+    @Test func `odd times must be counted, and markers must not count as deleted records`() {
+        let text = """
+            # TYPE carillon_kafka_odd_times_total counter
+            carillon_kafka_odd_times_total{topic="im.events"} 3
+            carillon_kafka_gap_records_total{topic="im.events"} 0
+
+            """
+        func found(_ text: String, written: Int) -> Int {
+            var judge = MetricsJudge([Array(text.utf8)])
+            judge.checkGaps()
+            judge.checkOddTimes("im.events", written: written, hasLost: false)
+            return judge.violations.count
+        }
+        #expect(found(text, written: 2) == 0 && found(text, written: 3) == 0)
+        #expect(found(text, written: 4) == 1 && found(text, written: 0) == 1)
+        #expect(found(text.replacing("} 0", with: "} 1"), written: 3) == 1)
+    }
+
     @Test func aCommitAfterTheOutcomesIsGood() {
         let observed = Self.observed(outcomes: [("e0", "u1", "accepted"), ("e0", "u2", "suppressed")])
         #expect(Self.violations([Self.event(0, to: ["u1", "u2"])], observed, offset: 1).isEmpty)

@@ -19,6 +19,10 @@ struct Allowance {
     var refusesWrites = false
     /// The statistics may lack outcomes, and have repeated ones twice.
     var mayMiscount = false
+    /// Nothing went wrong but that APNs told two apps to wait.
+    var isOnlyThrottled = false
+    /// All work was one process's.
+    var hadOneProcess = true
     /// Writes that Redis has lost.
     var losses: [Loss] = []
     /// Events that Kafka has dropped, perhaps before a worker read them.

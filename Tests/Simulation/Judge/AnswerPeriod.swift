@@ -5,6 +5,8 @@ struct AnswerPeriod {
     var toNanos: UInt64
     var status: Int
     var retryAfterSeconds: Int?
+    /// Nil: any app.
+    var app: String?
     /// Nil: any token.
     var token: String?
     /// Since when the token is dead, Unix ms, as a 410 says.

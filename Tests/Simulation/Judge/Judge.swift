@@ -158,6 +158,7 @@ struct Judge {
         for event in sent { checkOutcomes(of: event) }
         checkDuplicates()
         checkTokens()
+        checkSwitches()
         checkTaken()
         checkPushes()
         checkTexts()

@@ -13,7 +13,10 @@ extension Judge {
             else { continue }
             // A background push has a lane of its own.
             let key = "\(push.token) \(event.conversation) \(push.type)"
-            if let before = newest[key], before.event.seq > event.seq, !mayComeLate(push, event, uid) {
+            // The copy in another partition has no order.
+            if let before = newest[key], before.event.seq > event.seq, !before.event.isCopied,
+                !mayComeLate(push, event, uid)
+            {
                 found(
                     "the order of a conversation",
                     "\(event.messageID) came to \(uid) after \(before.event.messageID)", event.messageID)

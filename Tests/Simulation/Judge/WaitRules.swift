@@ -5,6 +5,8 @@ extension Judge {
         checkAttempts()
         checkRetryAfter()
         checkEnds()
+        checkLatencies()
+        checkTenants()
     }
 
     /// `attempts` is the number of requests since the work was last parked. Some may not have reached APNs.
@@ -43,13 +45,58 @@ extension Judge {
             }
             let period = answers.first {
                 $0.fromNanos <= push.atNanos && $0.toNanos >= push.atNanos && $0.status == push.status
-                    && $0.token == nil
+                    && $0.token == nil && ($0.app ?? push.app) == push.app
             }
             // Of two periods with 429 either may have answered.
             if let seconds = period?.retryAfterSeconds, push.status == 429,
-                answers.count(where: { $0.status == 429 }) == 1
+                answers.count(where: { $0.status == 429 && ($0.app ?? push.app) == push.app }) == 1
             {
                 waitsUntil[push.pid] = push.atNanos &+ UInt64(seconds) * 1_000_000_000
+            }
+        }
+    }
+
+    /// An app's own work comes at its time, whatever waits of another app.
+    private mutating func checkTenants() {
+        guard allowance.isOnlyThrottled else { return }
+        for outcome in observed.outcomes where outcome.isFinal && !outcome.uid.isEmpty {
+            guard let event = sentByID["\(outcome.app) \(outcome.eventID)"], !event.isDoubled, event.kind == .message,
+                let throttle = answers.first(where: { $0.app == event.app }), throttle.toNanos != .max,
+                !mayBeSeveral(event), !hasWaits(event, outcome)
+            else { continue }
+            let retryNanos = UInt64(throttle.retryAfterSeconds ?? 0) * 1_000_000_000
+            // Until then an earlier push to the device may wait.
+            let dueNanos = max(event.atNanos, throttle.toNanos &+ retryNanos)
+            if outcome.atNanos > dueNanos &+ Self.tenantNanos {
+                found(
+                    "an app waits for itself only",
+                    "\(event.eventID) of \(outcome.uid), \(outcome.text): it was due at \(dueNanos / 1_000_000) ms, and "
+                        + "ended at \(outcome.atNanos / 1_000_000)", event.messageID)
+            }
+        }
+    }
+
+    /// What is due ends so soon, with a stay in the parked topic.
+    private static let tenantNanos: UInt64 = 12_000_000_000
+
+    /// An ack, or a desktop.
+    private func hasWaits(_ event: Sent, _ outcome: Observed.Outcome) -> Bool {
+        (deliveries[event.eventID] ?? []).contains { $0.uid == outcome.uid && $0.wantsAck }
+            || history(event.app, outcome.uid).mayHaveDesktop(from: event.atNanos, to: outcome.atNanos)
+    }
+
+    /// `latency_ms` begins with the event's Kafka time. If that is absent it begins when a worker reads the event.
+    private mutating func checkLatencies() {
+        for outcome in observed.outcomes where outcome.isFinal {
+            guard let latency = outcome.latencyMs, let event = sentByID["\(outcome.app) \(outcome.eventID)"] else {
+                continue
+            }
+            let most = clock.ms(outcome.atNanos) - clock.ms(event.atNanos) + clock.slackMs + 100
+            if latency < 0 || latency > most {
+                found(
+                    "the latency",
+                    "\(event.eventID) of \(outcome.uid), \(outcome.text): \(latency) ms, at most \(most)",
+                    event.messageID)
             }
         }
     }

@@ -75,6 +75,19 @@ public struct Plan: Sendable {
         case languages
         /// Binds of equal and lower versions, and parts of settings.
         case versions
+        /// Kafka times in seconds, or of a few milliseconds.
+        case oddTimes
+        /// Producers with transactions, whose markers are offsets without a record.
+        case transactions
+        /// A message that its producer writes to two partitions at about the same time.
+        case copies
+        /// A user binds the token of another one's phone, which has more tokens, without an unbind.
+        case switches
+        /// APNs answers 429 with a long `Retry-After` to two apps, to one of them for long.
+        case throttles
+
+        /// Drawn from numbers of their own: the seeds keep the rest of their worlds.
+        fileprivate static let drawnApart: [Kind] = [.oddTimes, .transactions, .copies, .switches, .throttles]
     }
 
     /// The world begins so long before the boundary of a minute; windows of quiet hours begin and end there.
@@ -102,7 +115,8 @@ public struct Plan: Sendable {
         devicesMax = Int(random.next(in: 1...3))
         messages = Int(random.next(in: 10...80))
         trafficNanos = random.next(in: 5...40) &* 1_000_000_000
-        kinds = Set(Kind.allCases.filter { random.next(in: 0...99) < $0.perCent })
+        kinds = Set(
+            Kind.allCases.filter { !Kind.drawnApart.contains($0) && random.next(in: 0...99) < $0.perCent })
         if random.next(in: 0...5) == 0 { windowRecords = Int(random.next(in: 20...60)) }
         apps = []
         for id in random.next(in: 0...2) == 0 ? ["im", "shop"] : ["im"] {
@@ -122,6 +136,24 @@ public struct Plan: Sendable {
         shardsPerWorker = random.next(in: 0...2) == 0 ? 2 : 1
         boundarySeconds = Int(random.next(in: 0...40))
         boundaryMs = [Self.afternoonMs, Self.afternoonMs, Self.midnightMs, Self.summerMs][Int(random.next(in: 0...3))]
+        for kind in Kind.drawnApart {
+            var own = SmallRandom(seed: seed ^ 0xA9A27 &+ UInt64(kind.place) << 32)
+            if own.next(in: 0...99) < kind.perCent { kinds.insert(kind) }
+        }
+        fitThrottles()
+    }
+
+    /// Two apps, with time enough for work that waits; nothing else goes wrong.
+    private mutating func fitThrottles() {
+        guard kinds.contains(.throttles) else { return }
+        if faultCount > 0 {
+            kinds.remove(.throttles)
+            return
+        }
+        if apps.count == 1 { apps.append(AppSettings(id: "shop")) }
+        // In a small window the backlog of one app still delays the other.
+        windowRecords = 20_000
+        trafficNanos = max(trafficNanos, 30_000_000_000)
     }
 
     /// A single server has no failover, and only a cluster has slots to move.
@@ -144,6 +176,8 @@ public struct Plan: Sendable {
 }
 
 extension Plan.Kind {
+    fileprivate var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+
     /// In how many worlds of a hundred it is.
     fileprivate var perCent: UInt64 {
         switch self {
@@ -151,6 +185,8 @@ extension Plan.Kind {
         case .mentions, .forces, .quiet, .expiry, .excludes: 50
         case .options, .languages, .versions: 50
         case .reports, .hiding, .desktops, .activities, .bursts, .doubles, .openings: 35
+        case .oddTimes, .transactions, .copies, .switches: 30
+        case .throttles: 25
         case .crowds: 8
         }
     }

@@ -28,6 +28,29 @@ extension Traffic {
                 isDoubled: isDoubled, isOfSystem: isOfSystem))
     }
 
+    /// A plain message, or a call.
+    func call(_ index: Int, by other: Int, isVoip: Bool) {
+        if isOver { return }
+        let (person, sender) = (people[index], people[other])
+        var words = PushWords()
+        words.isVoip = isVoip
+        send(
+            Event(
+                app: person.app, conversation: pair(person.uid, sender.uid), uids: [person.uid], sender: sender.uid,
+                words: words))
+    }
+
+    /// Many plain messages to the users of an app, within three seconds.
+    func flood(_ app: String, count: Int) {
+        let own = people.indices.filter { people[$0].app == app }
+        guard own.count > 1 else { return }
+        for number in 0..<count {
+            system.after(nanos: extra.next(in: 0...3_000_000_000)) { [unowned self] in
+                call(own[number % own.count], by: own[(number + 1) % own.count], isVoip: false)
+            }
+        }
+    }
+
     private var isDoubled: Bool { plan.kinds.contains(.doubles) && isChosen(8) }
 
     func pair(_ one: String, _ other: String) -> String { [one, other].sorted().joined(separator: "_") }

@@ -90,6 +90,50 @@ extension Traffic {
         bind(to, people[to].devices.count - 1)
     }
 
+    /// A user logs in on a phone on which another one is logged in, and the app unbinds nothing. The other one's messages go on,
+    /// and sometimes it logs in again.
+    func switchAccount() {
+        let phones = people.indices.flatMap { index in
+            people[index].devices.filter { !$0.token.isEmpty && !$0.isDesktop }.map { (index, $0) }
+        }
+        guard let (from, phone) = phones.randomElement(using: &extra) else { return }
+        var device = phone
+        let others = people.indices.filter { $0 != from && people[$0].app == people[from].app }
+        guard let to = others.randomElement(using: &extra) else { return }
+        if device.voip == nil {
+            device.voip = makeToken()
+            write(.bind(device: device.name, token: device.voip ?? "", type: .voip), of: people[from])
+        }
+        let second: UInt64 = 1_000_000_000
+        system.after(nanos: extra.next(in: second...3 * second)) { [unowned self] in
+            guard !isOver, let place = people[from].devices.firstIndex(where: { $0.token == device.token }) else {
+                return
+            }
+            people[from].devices.remove(at: place)
+            let own = Person.Device(name: "s\(next("switched"))", token: device.token)
+            people[to].devices.append(own)
+            bindAll(to, people[to].devices.count - 1)
+            for number in 1...4 {
+                system.after(nanos: extra.next(in: 0...4 * second)) { [unowned self] in
+                    call(from, by: to, isVoip: number > 1)
+                }
+            }
+            guard extra.next(in: 0...1) == 0 else { return }
+            system.after(nanos: extra.next(in: 5 * second...9 * second)) { [unowned self] in
+                logInAgain(from, device, after: to)
+            }
+        }
+    }
+
+    private func logInAgain(_ from: Int, _ device: Person.Device, after other: Int) {
+        guard !isOver, let place = people[other].devices.firstIndex(where: { $0.token == device.token }) else {
+            return
+        }
+        people[other].devices.remove(at: place)
+        people[from].devices.append(device)
+        bindAll(from, people[from].devices.count - 1)
+    }
+
     /// A user logs out on a device.
     func unbind() {
         let index = chance(0...people.count - 1)

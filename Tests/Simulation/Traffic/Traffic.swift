@@ -6,6 +6,19 @@ import SimulatedSystem
 final class Traffic {
     typealias Place = (partition: Int32, offset: Int64)
 
+    /// A record as its producer writes it.
+    struct Written {
+        var topic: String
+        var key: String
+        var value: String
+        /// The producer's time; nil: the broker's.
+        var createdMs: Int64?
+        /// The end of a transaction follows it.
+        var endsTransaction = false
+        /// So many partitions after that of the key.
+        var partitionsOn = 0
+    }
+
     var people: [Person] = []
     private(set) var sent: [Sent] = []
     private(set) var states: [StateSent] = []
@@ -14,8 +27,12 @@ final class Traffic {
     let system: SimulatedSystem
     private let story: Story
     var random: SmallRandom
+    /// For kinds of traffic that came later: the others keep their numbers.
+    var extra: SmallRandom
     /// Appends a record to a topic; returns its place.
-    private let produce: (_ topic: String, _ key: String, _ value: String) -> Place
+    private let append: (Written) -> Place
+    /// Records whose time is not in milliseconds, by topic.
+    private(set) var oddTimes: [String: Int] = [:]
     private var numbers: [String: Int] = [:]
     private var sequences: [String: Int64] = [:]
     private var version: Int64 = 0
@@ -34,13 +51,14 @@ final class Traffic {
 
     init(
         _ plan: Plan, system: SimulatedSystem, story: Story,
-        produce: @escaping (_ topic: String, _ key: String, _ value: String) -> Place
+        append: @escaping (Written) -> Place
     ) {
         self.plan = plan
         self.system = system
         self.story = story
-        self.produce = produce
+        self.append = append
         random = SmallRandom(seed: plan.seed ^ 0x7AFF1C)
+        extra = SmallRandom(seed: plan.seed ^ 0xE47A)
         for app in plan.apps {
             for number in 1...max(1, plan.usersPerApp) {
                 people.append(Person(app: app.id, uid: "u\(number)", devices: makeDevices()))
@@ -115,7 +133,14 @@ final class Traffic {
         some(.crowds, chance(1...2)) { [unowned self] in crowd() }
         some(.versions, chance(1...4)) { [unowned self] in bindAgain() }
         some(.versions, chance(0...3)) { [unowned self] in adjust() }
+        guard plan.kinds.contains(.switches) else { return }
+        for _ in 0..<extra.next(in: 1...3) {
+            system.after(nanos: extra.next(in: range)) { [unowned self] in switchAccount() }
+        }
     }
+
+    /// The last messages follow soon: no further record may come between them.
+    var isOver: Bool { system.nowNanos > 4 * Self.second + plan.trafficNanos }
 
     private func makeGroups() {
         for app in plan.apps {
@@ -170,6 +195,16 @@ final class Traffic {
 
     // MARK: Writing
 
+    private func produce(_ topic: String, _ key: String, _ value: String, partitionsOn: Int = 0) -> Place {
+        var record = Written(topic: topic, key: key, value: value, partitionsOn: partitionsOn)
+        if plan.kinds.contains(.oddTimes), extra.next(in: 1...3) == 1 {
+            record.createdMs = [1, Int64(extra.next(in: 1...1000)), system.wallMs / 1000][Int(extra.next(in: 0...2))]
+            oddTimes[topic, default: 0] += 1
+        }
+        record.endsTransaction = plan.kinds.contains(.transactions) && extra.next(in: 1...3) == 1
+        return append(record)
+    }
+
     /// An event before it is written.
     struct Event {
         var kind: Sent.Kind = .message
@@ -188,6 +223,11 @@ final class Traffic {
     }
 
     func send(_ event: Event) {
+        var event = event
+        let isCopied =
+            plan.kinds.contains(.copies) && event.kind == .message && event.target == nil && !event.isDoubled
+            && extra.next(in: 1...5) == 1
+        if isCopied { event.isDoubled = true }
         let number = next("event")
         let eventID = "e\(number)"
         let messageID = event.target == nil ? "m\(number)" : "r\(number)"
@@ -220,9 +260,10 @@ final class Traffic {
         }
         let place = produce("im.events", event.conversation, "{\(fields)}")
         if event.isDoubled {
-            let later = random.next(in: 0...5 * Self.second)
+            let later =
+                isCopied ? extra.next(in: 0...Self.second / 20) : random.next(in: 0...5 * Self.second)
             system.after(nanos: later) { [unowned self] in
-                _ = produce("im.events", event.conversation, "{\(fields)}")
+                _ = produce("im.events", event.conversation, "{\(fields)}", partitionsOn: isCopied ? 1 : 0)
             }
         }
         add(
@@ -231,7 +272,7 @@ final class Traffic {
                 messageID: messageID, conversation: event.conversation, isGroup: members != nil,
                 isOfSystem: event.isOfSystem, seq: seq, recipients: recipients, sender: event.sender,
                 toDevices: event.devices, isToGroup: event.uids == nil, isDoubled: event.isDoubled,
-                atNanos: system.nowNanos,
+                isCopied: isCopied, atNanos: system.nowNanos,
                 sentMs: system.wallMs, push: words, target: event.target?.messageID, revokeBadge: event.revokeBadge,
                 partition: place.partition, offset: place.offset), words.members)
     }

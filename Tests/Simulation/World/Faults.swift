@@ -22,6 +22,7 @@ final class Faults {
 
     /// Plans the faults; each strikes in the time of the traffic.
     func begin() {
+        if world.plan.kinds.contains(.throttles) { throttleLater() }
         var (hidesRedis, movesPartitions) = (false, false)
         for _ in 0..<world.plan.faultCount {
             guard let kind = world.plan.faults.isEmpty ? nil : world.plan.faults[system.choice(world.plan.faults.count)]
@@ -99,6 +100,9 @@ final class Faults {
 
     /// What APNs answered by fault.
     private(set) var answers: [AnswerPeriod] = []
+
+    /// What the faults themselves show.
+    var violations: [Violation] { redis.violations }
 
     /// Writes that Redis has lost so far.
     var losses: [Loss] { redis.losses }
@@ -213,6 +217,27 @@ final class Faults {
         if var period {
             period.toNanos = system.nowNanos &+ nanos &+ Self.second
             answers.append(period)
+        }
+    }
+
+    /// Both apps are told to wait for 11 s, which is long enough to be parked. One of them is told so until the end, and has a flood
+    /// of messages.
+    private func throttleLater() {
+        (world.allowance.isCalm, world.allowance.mayWait, world.allowance.mayReorder) = (false, true, true)
+        world.allowance.isOnlyThrottled = true
+        system.after(nanos: system.number(5 * Self.second...8 * Self.second)) { [self] in
+            let seconds = system.number(2...5)
+            world.story.tell("APNs answers 429 with Retry-After to im for \(seconds) s, and to shop until the end")
+            world.traffic.flood("shop", count: 120)
+            for (app, nanos) in [("im", seconds * Self.second), ("shop", nil)] {
+                var match = ScenarioRule.Match()
+                match.topic = Array("com.example.\(app)".utf8)
+                var period = period(429, 11)
+                period.app = app
+                if let nanos { period.toNanos = system.nowNanos &+ nanos }
+                answers.append(period)
+                add(ScenarioRule(match, retryLater(429, "TooManyRequests", 11)), for: nanos)
+            }
         }
     }
 

@@ -15,12 +15,21 @@ final class RedisFaults {
     private var changing: Set<ObjectIdentifier> = []
     /// Writes that Redis has answered and lost.
     private(set) var losses: [Loss] = []
+    /// Masters that workers went on using though a majority of the Sentinels named another one.
+    private(set) var violations: [Violation] = []
+    /// When the Sentinels that hear of it named the present master.
+    private var majorityNanos: UInt64?
+    /// Whether links and workers are as usual, so that a worker hears of a new master in time.
+    private let hearsInTime: Bool
     private static let second: UInt64 = 1_000_000_000
+    /// An answer of a Sentinel counts for 5 s (docs/operations.md), and a link ends soon after.
+    private static let hearNanos = 7 * second
 
     init(_ world: World) {
         redis = world.redis
         system = world.system
         story = world.story
+        hearsInTime = world.plan.faults.allSatisfy { ![.pause, .redisLink, .redisSlowness].contains($0) }
     }
 
     // MARK: Time
@@ -142,14 +151,31 @@ final class RedisFaults {
     /// The master is cut off from its replicas, and goes on for its clients.
     private func split(of group: ReplicationModel, _ replica: Server, _ sinceNanos: UInt64) {
         let old = group.master
-        tell("\(name(old)) is cut off, and still answers")
+        let isWithSentinel = redis.sentinelCount > 0 && system.choice(2) == 0
+        tell("\(name(old)) is cut off\(isWithSentinel ? " with a Sentinel" : ""), and still answers")
+        if isWithSentinel { redis.cutOffSentinel = system.choice(redis.sentinelCount) }
         promote(replica, in: group, oldMasterFollows: false)
-        later(Self.second / 2...8 * Self.second) { [self] in
+        later(isWithSentinel ? 3 * Self.second...25 * Self.second : Self.second / 2...8 * Self.second) { [self] in
+            if isWithSentinel { endCutOff(of: old) }
             // Its tail, later writes of its clients, and what they did not see of the new master.
             note(lost: old.snapshot.keys(notAsIn: group.master.snapshot), since: sinceNanos)
             comeBack(old, to: group)
             if system.choice(2) == 0 { old.disconnectAll() }
         }
+    }
+
+    /// The Sentinel hears of the new master too. The other two named it for some time, and are the majority.
+    private func endCutOff(of old: Server) {
+        redis.cutOffSentinel = nil
+        redis.tellSentinels()
+        guard hearsInTime, let lastNanos = redis.seat(of: old)?.receivedNanos, let toldNanos = majorityNanos,
+            lastNanos > toldNanos &+ Self.hearNanos
+        else { return }
+        let late = (lastNanos - toldNanos) / 1_000_000
+        violations.append(
+            Violation(
+                rule: "the master of the majority",
+                text: "\(name(old)) is used \(late) ms after two of three Sentinels named another master", message: ""))
     }
 
     private func promote(_ replica: Server, in group: ReplicationModel, oldMasterFollows: Bool) {
@@ -161,7 +187,11 @@ final class RedisFaults {
             later(1...2 * Self.second) { cluster.spread(to: others) }
         } else {
             group.failOver(to: replica, oldMasterFollows: oldMasterFollows)
-            later(1...2 * Self.second) { [redis] in redis.tellSentinels() }
+            majorityNanos = nil
+            later(1...2 * Self.second) { [self] in
+                redis.tellSentinels()
+                majorityNanos = system.nowNanos
+            }
         }
         story.tell("\(name(replica)) is the master")
     }

@@ -72,10 +72,14 @@ final class RedisFleet {
         return cluster == nil ? nodes.first.map { .single($0) } ?? .cluster([]) : .cluster(nodes)
     }
 
+    /// A Sentinel that learns nothing of a new master, by its place.
+    var cutOffSentinel: Int?
+    var sentinelCount: Int { sentinels.count }
+
     /// The Sentinels name the present master.
     func tellSentinels() {
         guard let master = groups.first?.master else { return }
-        for sentinel in sentinels {
+        for (place, sentinel) in sentinels.enumerated() where place != cutOffSentinel {
             sentinel.server.sentinelNames(Self.masterName, at: Self.host, port: master.options.port)
         }
     }

@@ -69,10 +69,14 @@ public final class World {
         self.kafka = kafka
         kafka.log = { story.tell("Kafka: \($0)") }
         apns = try APNsSeat(system, topics: plan.apps.map { "com.example.\($0.id)" }, key: key.key)
-        traffic = Traffic(plan, system: system, story: story) { topic, key, value in
-            let partition = kafka.partition(of: Array(key.utf8), in: topic)
-            let record = ModelRecord(key: Array(key.utf8), value: Array(value.utf8))
-            return (Int32(partition), kafka.append(record, to: topic, partition) ?? -1)
+        traffic = Traffic(plan, system: system, story: story) { written in
+            let key = Array(written.key.utf8)
+            let partition =
+                (kafka.partition(of: key, in: written.topic) + written.partitionsOn) % Int(plan.partitions)
+            let record = ModelRecord(key: key, value: Array(written.value.utf8), createdMs: written.createdMs)
+            let offset = kafka.append(record, to: written.topic, partition) ?? -1
+            if written.endsTransaction { kafka.skipOffsets(written.topic, partition, count: 1) }
+            return (Int32(partition), offset)
         }
         bounds = BoundsJudge(plan)
         observer = Observer(story: story, partitions: Int(plan.partitions))
@@ -246,16 +250,29 @@ public final class World {
             leaseLosses: gateways?.leaseLosses ?? [], originMs: system.originMs, answers: faults?.answers ?? [])
         allowance.losses = faults?.losses ?? []
         allowance.lostEvents = faults?.lostEvents ?? []
+        allowance.hadOneProcess = workers.count == 1
         allowance.clockSlackMs =
             plan.faults.contains(.clockJump) ? 3_600_000 : plan.faults.contains(.clock) ? 45_000 : 50
         evidence = Evidence(sources: sources, observed: observer.observed, allowance: allowance)
         var judge = Judge(sources, observed: observer.observed, allowance: allowance)
-        let violations = stranded + commits.violations.prefix(5) + bounds.violations + judge.run()
+        let violations =
+            stranded + commits.violations.prefix(5) + bounds.violations + (faults?.violations ?? [])
+            + metricViolations() + judge.run()
         for violation in violations {
             story.tell("VIOLATION of “\(violation.rule)”: \(violation.text)", about: [violation.message])
         }
         story.tell("\(system.turns) turns, fingerprint \(String(system.fingerprint, radix: 16))")
         return violations
+    }
+
+    /// What the workers count of odd records.
+    private func metricViolations() -> [Violation] {
+        var metrics = MetricsJudge(workers.map { $0.registry.exposition(of: MetricsJudge.names) })
+        if !plan.faults.contains(where: { $0 == .kafkaRetention || $0 == .kafkaRecreation }) { metrics.checkGaps() }
+        for topic in ["im.events", "im.user-state"] {
+            metrics.checkOddTimes(topic, written: traffic.oddTimes[topic] ?? 0, hasLost: !allowance.lostEvents.isEmpty)
+        }
+        return metrics.violations
     }
 
     /// Lets go of everything.
