@@ -186,7 +186,8 @@ extension Plan.Kind {
         case .options, .languages, .versions: 50
         case .reports, .hiding, .desktops, .activities, .bursts, .doubles, .openings: 35
         case .oddTimes, .transactions, .copies, .switches: 30
-        case .throttles: 25
+        // Not drawn yet: docs/simulation.md, "Limits".
+        case .throttles: 0
         case .crowds: 8
         }
     }
