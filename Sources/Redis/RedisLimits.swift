@@ -9,8 +9,8 @@ public struct RedisLimits: Sendable, Equatable {
     public var pipelineMax = 10_000
     /// Maximum bytes waiting for the socket. Beyond it commands are refused with `.overloaded`.
     public var outputBytesMax = 32 << 20
-    /// Memory of one reply. A larger one is skipped, and its command fails with `.tooLarge`. A presence hash with the
-    /// maximum of 10 000 fields needs about 4 MB.
+    /// Memory of one reply. A larger one is skipped, and its command fails with `.tooLarge`. A page of a
+    /// group's members needs much less.
     public var replyBytesMax = 8 << 20
     /// How long a replica is read from before another connection may reach a master.
     public var readOnlyNanos: UInt64 = 1_000_000_000

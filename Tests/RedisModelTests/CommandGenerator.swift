@@ -129,7 +129,9 @@ struct CommandGenerator {
             return words(
                 "HSCAN", [key, "0", "COUNT", "10000"] + pick([[], ["MATCH", "*"], ["MATCH", "[a-c]"], ["X"]]))
         default:
-            return words("HRANDFIELD", [key] + pick([[], ["10000"], ["10000", "WITHVALUES"], ["0"], ["1", "X"]]))
+            return words(
+                "HRANDFIELD",
+                [key] + pick([[], ["10000"], ["10000", "WITHVALUES"], ["0"], ["0", "WITHVALUES"], ["1", "X"]]))
         }
     }
 

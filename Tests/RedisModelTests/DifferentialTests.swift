@@ -32,6 +32,32 @@ import Testing
         #expect(difference == nil, "CARILLON_MODEL_SEED=\(seed): \(difference?.description ?? "")")
     }
 
+    /// Small hashes are lists, large ones are tables. Both servers draw by chance.
+    @Test(arguments: [100, 300, 1000])
+    func `so many different fields are drawn from a hash with their values`(size: Int) throws {
+        let server = try RedisServer()
+        let real = try RealServer(port: server.port)
+        let model = Server()
+        let client = model.connect()
+        let fill = ["HSET", "h"] + (0..<size).flatMap { ["d\($0)", "v\($0)"] }
+        for (count, wanted) in [("256", min(size, 256)), ("1", 1), ("0", 0), ("5000", size)] {
+            let draw = ["HRANDFIELD", "h", count, "WITHVALUES"]
+            var place = 0
+            let bytes = [fill, draw].map {
+                model.receive(Wire.command($0.map { Array($0.utf8) }), from: client, nowMs: 1)
+            }[1]
+            _ = try real.ask(fill)
+            for tree in [try real.ask(draw), try #require(ReplyTree(bytes, &place))] {
+                let texts = tree.elements.map {
+                    if case .bulk(let text) = $0 { String(decoding: text, as: UTF8.self) } else { "" }
+                }
+                let drawn = stride(from: 0, to: texts.count, by: 2).map { (texts[$0], texts[$0 + 1]) }
+                #expect(drawn.count == wanted && Set(drawn.map(\.0)).count == wanted)
+                #expect(drawn.allSatisfy { $0.0.hasPrefix("d") && $0.1 == "v" + $0.0.dropFirst() })
+            }
+        }
+    }
+
     @Test func theRulesOfCommandsAreThoseOfRedis7() throws {
         let server = try RedisServer()
         let both = try Differential(port: server.port) { Loop.wallMs() }

@@ -19,7 +19,7 @@ package final class StageRedis {
     private var replication: ReplicationModel?
     /// Commands of workers by name, without those in scripts.
     private var reads: [String: Int] = [:]
-    private static let watched = ["HGET", "HGETALL"].map { (name: $0, mark: Array("\r\n\($0)\r\n".utf8)) }
+    private static let watched = ["HGET", "HGETALL", "HRANDFIELD"].map { (name: $0, mark: Array("\r\n\($0)\r\n".utf8)) }
     private static let markMax = watched.map(\.mark.count).max() ?? 0
     /// Replies to workers that were errors.
     package private(set) var errorReplies = 0
@@ -121,7 +121,7 @@ package final class StageRedis {
 
     // MARK: What a test does
 
-    /// Commands `HGET` or `HGETALL` of workers, without those in scripts.
+    /// Commands `HGET`, `HGETALL` or `HRANDFIELD` of workers, without those in scripts.
     package func reads(by name: String) -> Int { reads[name] ?? 0 }
 
     /// A line as a person types it; the reply's bytes.

@@ -33,7 +33,9 @@ public enum RedisRights {
     private static let keys = ["%R~p:*", "%R~gw:*", "%R~g:*", "~c:*"]
 
     /// Each rule with a command that it allows.
-    private static let samplesOfKeys = ["%R~p:* hgetall p:{check}", "%R~gw:* get gw:check", "%R~g:* hmget g:{check} x"]
+    private static let samplesOfKeys = [
+        "%R~p:* hrandfield p:{check}", "%R~gw:* get gw:check", "%R~g:* hmget g:{check} x",
+    ]
 
     /// Needs only the right to run scripts, and neither reads nor writes a key.
     private static let script = """

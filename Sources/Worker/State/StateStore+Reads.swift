@@ -56,11 +56,17 @@ extension StateStore {
         }
     }
 
-    /// Presence (`RecipientReplies.presence`).
+    /// Presence (`RecipientReplies.presence`): the whole hash, or any 256 fields of a larger one.
+    ///
+    /// Gateways set no bound for the hash. HGETALL of a hash of 64 MB keeps Redis and the link busy for a second. HSCAN needs
+    /// another page if a table is sparse, and costs ordinary users more.
     public func readPresence(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg(word: "HGETALL")
+            command.arg(word: "HRANDFIELD")
             command.key(ofOthers: "p", app, uid)
+            // `RecipientReplies.devicesMax`
+            command.arg(word: "256")
+            command.arg(word: "WITHVALUES")
         }
     }
 

@@ -58,7 +58,8 @@ import Worker
             let flood = (0..<100).map { Line.message("huge-\($0)", to: ["huge"], conv: "h-\($0)") }
             let seen = try stage.play(events: flood + crowd.messages)
             #expect(crowd.accepted(seen.pushes).allSatisfy { $0 == 1 })
-            #expect(seen.accepted(token("huge", "phone")).count == 100, "the presence counts as absent")
+            #expect(seen.accepted(token("huge", "phone")).count == 100, "no device in it is live")
+            #expect(try stage.metric("carillon_redis_errors_total", #"code="too_large""#) == 0, "it is read in part")
             #expect(try stage.metric("carillon_redis_connects_total") == connects, "no link was cut")
         }
     }

@@ -112,10 +112,11 @@ import VirtualStage
             try stage.play(events: [.message("before", to: [users[1]])])
             try stage.redis([Gateway.presence(users[0], "phone", gateway: gateway)])
             cluster.nodes[1].freeze()
-            let read = cluster.nodes[0].reads(by: "HGETALL")
+            let kinds = ["HGETALL", "HRANDFIELD"]
+            let read = kinds.map { cluster.nodes[0].reads(by: $0) }
             try stage.writeEvents([.message("lease-a", to: [users[0]])])
             try until("his settings and presence are read") {
-                cluster.nodes[0].reads(by: "HGETALL") >= read + 2
+                zip(kinds, read).allSatisfy { cluster.nodes[0].reads(by: $0) > $1 }
             }
             try stage.redis([Gateway.off(users[0], "phone")])
             try stage.writeEvents([.message("lease-b", to: [users[0]])])

@@ -14,7 +14,7 @@ struct LookupTests {
         }
     }
 
-    private static let reads = ["HMGET c:s:{im:u}", "HGETALL c:u:{im:u}", "HGETALL p:{im:u}", "GET c:d1:{im:u}mm"]
+    private static let reads = ["HMGET c:s:{im:u}", "HGETALL c:u:{im:u}", "HRANDFIELD p:{im:u}", "GET c:d1:{im:u}mm"]
     private static let noState = ScriptedRedis.Answer.array([.null, .null, .null, .null, .null])
 
     private static func read(_ job: RecipientJob, _ lookup: Lookup, _ world: ScriptedShard) throws {

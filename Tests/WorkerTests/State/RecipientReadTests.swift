@@ -35,6 +35,45 @@ struct RecipientReadTests {
         if value.hasSuffix(",l") { #expect(entry?.raisesLocalAlert == true) }
     }
 
+    /// Each push to its user would keep Redis and the link busy for seconds otherwise. A hash that was huge has a sparse table.
+    @Test(arguments: [(1, 1), (255, 255), (256, 256), (257, 256), (900, 256), (60_000, 256)])
+    func `one command reads presence whole up to 256 fields, and 256 fields of a huge hash`(
+        fields: Int, read: Int
+    ) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let value = "fg,ios,g1,7,9,1700000000000,-,\(String(repeating: "c", count: 64)),l"
+        _ = try await world.text(
+            "EVAL", "for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], 'd' .. i, ARGV[2]) end return 'OK'", "1",
+            "p:{im:u}", "\(fields)", value)
+        func presence() async throws -> Set<String> {
+            try await world.ask(
+                { try $0.readPresence(app: StateWorld.app, uid: "u", tag: $1) },
+                { reply in
+                    var recipient = Recipient(uid: "u")
+                    RecipientReplies.presence(reply, into: &recipient)
+                    return Set(recipient.presence.map(\.device))
+                })
+        }
+        func sent() async throws -> Int {
+            let line = try await world.text("INFO", "stats").split(whereSeparator: \.isNewline)
+                .first { $0.hasPrefix("total_net_output_bytes:") }
+            return try #require(line?.split(separator: ":").last.flatMap { Int($0) })
+        }
+        try await world.raw("CONFIG", "RESETSTAT")
+        #expect(try await presence().count == read)
+        // The answers to RESETSTAT and INFO are in it.
+        #expect(try await sent() < 256 * 160 + 10_000)
+        let calls = try await world.text("INFO", "commandstats")
+        #expect(calls.contains("cmdstat_hrandfield:calls=1,"))
+        #expect(!calls.contains("cmdstat_hgetall") && !calls.contains("cmdstat_hscan"))
+        _ = try await world.text(
+            "EVAL", "for i = 4, ARGV[1] do redis.call('HDEL', KEYS[1], 'd' .. i) end return 'OK'", "1", "p:{im:u}",
+            "\(fields)")
+        #expect(try await presence() == Set((1...min(3, fields)).map { "d\($0)" }), "what is left is read whole")
+        await world.end()
+    }
+
     @Test func allPartsOfARecipientAreRead() async throws {
         let world = try StateWorld()
         try await world.connect()
