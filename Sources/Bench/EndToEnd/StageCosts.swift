@@ -115,8 +115,8 @@ extension StageCosts {
         }
     }
 
-    /// Reads that no script uses, so all their calls come from the worker.
-    private static let reads = ["hgetall", "hscan", "hlen", "exists", "get", "mget", "hmget"]
+    /// Reads that no script of a push uses, so all their calls come from the worker.
+    private static let reads = ["hgetall", "hrandfield", "hscan", "hlen", "exists", "get", "mget", "hmget"]
     private static let owners = ["get", "mget"]
     private static let scripts = ["evalsha", "eval", "exec"]
     /// Commands of claims without a script; `hmget` calls that are not reads belong to them.
