@@ -209,6 +209,8 @@ struct StateSent {
     var offset: Int64 = -1
     /// Of a bind or unbind.
     var words = BindWords()
+    /// The Live Activity of a bind.
+    var activity: String?
 
     /// Of a bind or unbind.
     var token: String? {

@@ -319,7 +319,8 @@ final class Traffic {
         states.append(
             StateSent(
                 kind: kind, app: person.app, eventID: eventID, uid: person.uid, atNanos: system.nowNanos,
-                sentMs: system.wallMs, partition: place.partition, offset: place.offset, words: words))
+                sentMs: system.wallMs, partition: place.partition, offset: place.offset, words: words,
+                activity: activity))
         story.tell("client: \(name) \(eventID) of \(person.uid) (\(person.app)): \(fields)", about: [eventID])
     }
 

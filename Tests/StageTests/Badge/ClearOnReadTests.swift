@@ -113,6 +113,27 @@ struct ClearOnReadTests {
 }
 
 struct ClearOrderTests {
+    /// APNs accepts the alert, and refuses the number alone.
+    @Test func aTokenThatIsRefusedForANumberAloneIsRemovedAndReported() throws {
+        var match = ScenarioRule.Match()
+        match.skip = 1
+        var settings = LocalCluster.Settings()
+        settings.scenario = Scenario(rules: [ScenarioRule(match, .answer(ScenarioAnswer(400, "BadDeviceToken")))])
+        settings.appLines = "    clear_on_read: true\n"
+        try Stage.with(settings) { stage in
+            try stage.play(state: [.bind("r10")], events: [.message("r10-1", to: ["r10"], seq: 1)])
+            let seen = try stage.play(state: [.read("r10", #""up_to_seq":1"#)])
+            #expect(seen.pushes(to: token("r10", "phone")).count == 2)
+            let reports = seen.feedback.filter { $0["token"]?.string == token("r10", "phone") }
+            #expect(reports.map { $0["cause"]?.string } == ["BadDeviceToken"])
+            try until("the user's copy is gone") {
+                try stage.redisText("HEXISTS c:u:{im:r10} ta5:phone").hasPrefix(":0")
+            }
+            let after = try stage.play(events: [.message("r10-2", to: ["r10"], seq: 2)])
+            #expect(after.outcomes(of: "r10-2") == ["r10 suppressed no_token"])
+        }
+    }
+
     /// The alert's answer takes two seconds; the read comes as soon as it is claimed. Within one shard there is one push
     /// in flight per device, whatever it is.
     @Test func theNumberWaitsBehindTheAlertThatIsOnItsWay() throws {

@@ -256,7 +256,7 @@ final class BadgeUpdates {
         end(update, index, .suppressed, reason?.rawValue)
     }
 
-    /// APNs' answer. A dead token is removed with the user's next alert.
+    /// APNs' answer. Nothing waits for the removal of a dead token: after a crash the next push is refused too.
     func didEnd(_ push: EndedPush) {
         let index = Int(push.tag.index)
         guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return shard.late() }
@@ -269,6 +269,7 @@ final class BadgeUpdates {
             record.attempts = push.attempts
             record.credential = push.credential
         }
+        _ = recorder.weigh(ending, of: target.token, app: update.app, uid: update.uid, recipient: nil)
         guard ending.verdict == .accepted, !shard.share.isWhole, let badge = target.badge else { return }
         accepted.append(
             AcceptedBadge(

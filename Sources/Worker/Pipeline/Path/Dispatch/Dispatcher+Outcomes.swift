@@ -42,7 +42,9 @@ extension Dispatcher {
         }
         if isAccepted { noteShownBadge(job, index, bound) }
         if ending.verdict == .rejected { noteRejected(job, index) }
-        weigh(ending, of: bound, job)
+        if recorder.weigh(ending, of: bound, app: job.event.app, uid: job.uid, recipient: job.ref) {
+            job.machine.recordSent()
+        }
         deliverCopy(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)
         endIfComplete(job)
         recorded.append(job)
@@ -161,26 +163,6 @@ extension Dispatcher {
                 app: app, uid: job.uid, eventID: job.event.id, token: token, badge: badge ?? 0,
                 isWithheld: badge == nil, asOfMs: job.event.sentMs,
                 mayHaveReport: job.devices[index].push?.mayHaveReport ?? true, burst: burst))
-    }
-
-    /// Removes a dead token, unless so many are removed for the same cause that the cause is probably ours.
-    private func weigh(_ ending: Ending, of token: BoundToken, _ job: RecipientJob) {
-        let app = job.event.app
-        let nowMs = Int64(shard.nowNanos / 1_000_000)
-        guard let cause = ending.removal else {
-            if ending.status != nil { app.brake.answered(nowMs: nowMs) }
-            return
-        }
-        if recorder.removals.isUnderWay(token, app: app.id) { return }
-        guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
-            return recorder.remove(token, of: job, cause, ending)
-        }
-        app.metrics.removalWithheld(cause.label)
-        if !isFirst { return }
-        app.metrics.brake(cause.label, isEngaged: true)
-        shard.log.error(
-            "token removal stopped: too many dead tokens of one cause; check topic, environment and key",
-            ["app": .string(app.id), "cause": .string(cause.label)])
     }
 
     /// Once a second: removals that may continue.

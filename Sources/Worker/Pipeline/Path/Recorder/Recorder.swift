@@ -103,9 +103,28 @@ final class Recorder {
         return true
     }
 
-    /// Removes a dead token from its user, unless it was bound again (`TokenRemovals`).
-    func remove(_ token: BoundToken, of job: RecipientJob, _ cause: RemovalBrake.Cause, _ ending: Ending) {
-        if removals.begin(job, token, cause, ending) { job.machine.recordSent() }
+    /// Removes a dead token from its user, unless it was bound again (`TokenRemovals`), or so many are removed for the same cause
+    /// that the cause is probably ours.
+    ///
+    /// - Parameter recipient: waits for the record of the removal; nil: nobody does.
+    /// - Returns: whether a record will come.
+    func weigh(_ ending: Ending, of token: BoundToken, app: AppContext, uid: String, recipient: WorkRef?) -> Bool {
+        let nowMs = Int64(shard.nowNanos / 1_000_000)
+        guard let cause = ending.removal else {
+            if ending.status != nil { app.brake.answered(nowMs: nowMs) }
+            return false
+        }
+        if removals.isUnderWay(token, app: app.id) { return false }
+        guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
+            return removals.begin(of: recipient, app: app, uid: uid, token, cause, ending)
+        }
+        app.metrics.removalWithheld(cause.label)
+        if !isFirst { return false }
+        app.metrics.brake(cause.label, isEngaged: true)
+        shard.log.error(
+            "token removal stopped: too many dead tokens of one cause; check topic, environment and key",
+            ["app": .string(app.id), "cause": .string(cause.label)])
+        return false
     }
 
     private func didRetireToken(_ ref: WorkRef, isRetired: Bool) {

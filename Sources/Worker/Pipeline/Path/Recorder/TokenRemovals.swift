@@ -14,18 +14,21 @@ final class TokenRemovals {
     private var tokens: Set<UTF8Key> = []
 
     final class Removal {
-        /// The recipient that waits for the record.
-        fileprivate let recipient: WorkRef
+        /// The recipient that waits for the record; nil for a push of the badge alone.
+        fileprivate let recipient: WorkRef?
         fileprivate let app: AppContext
         private let uid: String
         fileprivate let token: BoundToken
         fileprivate let cause: RemovalBrake.Cause
         private let ending: Ending
 
-        fileprivate init(_ job: RecipientJob, _ token: BoundToken, _ cause: RemovalBrake.Cause, _ ending: Ending) {
-            recipient = job.ref
-            app = job.event.app
-            uid = job.uid
+        fileprivate init(
+            _ recipient: WorkRef?, _ app: AppContext, _ uid: String, _ token: BoundToken,
+            _ cause: RemovalBrake.Cause, _ ending: Ending
+        ) {
+            self.recipient = recipient
+            self.app = app
+            self.uid = uid
             self.token = token
             self.cause = cause
             self.ending = ending
@@ -74,8 +77,11 @@ final class TokenRemovals {
     }
 
     /// Takes the token from its owner. Returns false if Redis cannot be asked: the token stays, and is refused again.
-    func begin(_ job: RecipientJob, _ token: BoundToken, _ cause: RemovalBrake.Cause, _ ending: Ending) -> Bool {
-        let removal = Removal(job, token, cause, ending)
+    func begin(
+        of recipient: WorkRef?, app: AppContext, uid: String, _ token: BoundToken, _ cause: RemovalBrake.Cause,
+        _ ending: Ending
+    ) -> Bool {
+        let removal = Removal(recipient, app, uid, token, cause, ending)
         let ref = removals.insert(removal)
         do throws(RedisFault) {
             try removal.retire(shard.store, tag: Tag(ref, .retireToken).bits)
@@ -98,7 +104,7 @@ final class TokenRemovals {
         return (nil, removal.recipient)
     }
 
-    /// The broker has the record: removes the token. Returns the recipient that waited for it.
+    /// The broker has the record: removes the token. Returns the recipient that waited for it, if there was one.
     func didSettle(_ ref: WorkRef) -> WorkRef? {
         guard let removal = removals.find(ref) else { return nil }
         end(ref, removal)
