@@ -60,7 +60,7 @@ struct HistoryOfOneDay {
         change(&sources.sent[index])
     }
 
-    /// Its producer wrote it to two partitions.
+    /// The producer wrote the message to two partitions.
     mutating func copy(_ id: String) {
         change(id) { ($0.isDoubled, $0.isCopied) = (true, true) }
     }

@@ -19,7 +19,7 @@ struct Allowance {
     var refusesWrites = false
     /// The statistics may lack outcomes, and have repeated ones twice.
     var mayMiscount = false
-    /// Nothing went wrong but that APNs told two apps to wait.
+    /// The only trouble was that two apps had to wait for APNs.
     var isOnlyThrottled = false
     /// All work was one process's.
     var hadOneProcess = true

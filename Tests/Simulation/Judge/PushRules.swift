@@ -120,7 +120,7 @@ extension Judge {
         return nil
     }
 
-    /// An update after the activity's end. A bind after that end begins the activity anew.
+    /// An update after the activity's end. With a bind after that end the activity starts again.
     private func faultOver(_ push: Observed.Push, _ event: Sent, _ uid: String) -> String? {
         guard let activity = event.activity, activity.step == .update, !allowance.refusesWrites else { return nil }
         let isOver = sent.contains { other in
@@ -129,12 +129,12 @@ extension Judge {
             else { return false }
             return (outcomes[other.eventID] ?? []).contains {
                 $0.uid == uid && $0.verdict == "accepted" && $0.atNanos < event.atNanos
-            } && !isBoundAnew(activity.id, uid, event, after: other.atNanos)
+            } && !isBoundAgain(activity.id, uid, event, after: other.atNanos)
         }
         return isOver ? "the activity is over" : nil
     }
 
-    private func isBoundAnew(_ activity: String, _ uid: String, _ event: Sent, after nanos: UInt64) -> Bool {
+    private func isBoundAgain(_ activity: String, _ uid: String, _ event: Sent, after nanos: UInt64) -> Bool {
         history(event.app, uid).states.contains { state in
             state.activity == activity && state.atNanos > nanos && state.atNanos < event.atNanos
         }

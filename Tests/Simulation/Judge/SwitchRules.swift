@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Account switches without an unbind: with a token that moves to another user, all tokens that the former one bound on that phone
-/// end.
+/// Account switches without an unbind. A token moves to another user. Then all tokens end that the former user bound on that phone.
 extension Judge {
     /// A token that ended with another one of its phone.
     struct Ended: Equatable {
@@ -12,14 +11,14 @@ extension Judge {
     }
 
     mutating func checkSwitches() {
-        // Of lost binds it is open which held.
+        // Redis may have lost either bind.
         guard allowance.losses.isEmpty else { return }
         let pushes = Dictionary(grouping: observed.pushes, by: \.token)
         for ended in ended {
             for push in pushes[ended.token] ?? [] where push.atNanos > ended.appliedNanos {
                 let isLate = push.atNanos > ended.appliedNanos &+ slackNanos
                 guard isLate || event(of: push).map({ $0.atNanos > ended.appliedNanos }) ?? false else { continue }
-                // It was bound again.
+                // The user has bound the token again.
                 let isNew = (tokens[ended.token] ?? []).contains {
                     $0.atNanos >= ended.writtenNanos && $0.atNanos <= push.atNanos
                 }
@@ -43,7 +42,7 @@ extension Judge {
                 else { continue }
                 let applied = observed.applied(bind)
                 let wallets = history(former.app, former.uid).wallets(from: bind.atNanos, to: applied)
-                // It had the token on that phone, whichever of its binds held.
+                // The former user had the token on that phone, whichever bind held.
                 guard
                     wallets.allSatisfy({ $0.contains { $0.hex == hex && $0.device == device } }),
                     let wallet = wallets.first

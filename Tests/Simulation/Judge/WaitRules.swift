@@ -76,7 +76,7 @@ extension Judge {
         }
     }
 
-    /// What is due ends so soon, with a stay in the parked topic.
+    /// The time from the due moment of parked work to its end.
     private static let tenantNanos: UInt64 = 12_000_000_000
 
     /// An ack, or a desktop.

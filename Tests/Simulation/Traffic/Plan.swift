@@ -77,7 +77,7 @@ public struct Plan: Sendable {
         case versions
         /// Kafka times in seconds, or of a few milliseconds.
         case oddTimes
-        /// Producers with transactions, whose markers are offsets without a record.
+        /// Producers write in transactions. A marker is an offset without a record.
         case transactions
         /// A message that its producer writes to two partitions at about the same time.
         case copies

@@ -21,7 +21,7 @@ struct Sent {
     var isToGroup = false
     /// The producer wrote it twice.
     var isDoubled = false
-    /// It wrote the second one at about the same time, and to another partition if there is one.
+    /// The producer wrote the second record at about the same time, and to another partition if there is one.
     var isCopied = false
     var atNanos: UInt64
     var sentMs: Int64

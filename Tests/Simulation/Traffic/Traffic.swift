@@ -31,7 +31,7 @@ final class Traffic {
     var extra: SmallRandom
     /// Appends a record to a topic; returns its place.
     private let append: (Written) -> Place
-    /// Records whose time is not in milliseconds, by topic.
+    /// The number of records with a time that is not in milliseconds, by topic.
     private(set) var oddTimes: [String: Int] = [:]
     private var numbers: [String: Int] = [:]
     private var sequences: [String: Int64] = [:]

@@ -101,7 +101,7 @@ final class Faults {
     /// What APNs answered by fault.
     private(set) var answers: [AnswerPeriod] = []
 
-    /// What the faults themselves show.
+    /// Violations that the faults themselves found.
     var violations: [Violation] { redis.violations }
 
     /// Writes that Redis has lost so far.
@@ -220,8 +220,8 @@ final class Faults {
         }
     }
 
-    /// Both apps are told to wait for 11 s, which is long enough to be parked. One of them is told so until the end, and has a flood
-    /// of messages.
+    /// APNs makes both apps wait for 11 s, which is long enough to be parked. For one of them this lasts until the end, and that app
+    /// has a flood of messages.
     private func throttleLater() {
         (world.allowance.isCalm, world.allowance.mayWait, world.allowance.mayReorder) = (false, true, true)
         world.allowance.isOnlyThrottled = true

@@ -269,7 +269,7 @@ public final class World {
         return violations
     }
 
-    /// What the workers count of odd records.
+    /// Violations in the workers' counts of odd records.
     private func metricViolations() -> [Violation] {
         var metrics = MetricsJudge(workers.map { $0.registry.exposition(of: MetricsJudge.names) })
         if !plan.faults.contains(where: { $0 == .kafkaRetention || $0 == .kafkaRecreation }) { metrics.checkGaps() }

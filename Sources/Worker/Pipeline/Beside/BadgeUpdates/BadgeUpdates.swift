@@ -269,7 +269,7 @@ final class BadgeUpdates {
             record.attempts = push.attempts
             record.credential = push.credential
         }
-        _ = recorder.weigh(ending, of: target.token, app: update.app, uid: update.uid, recipient: nil)
+        _ = recorder.removeIfDead(ending, of: target.token, app: update.app, uid: update.uid, recipient: nil)
         guard ending.verdict == .accepted, !shard.share.isWhole, let badge = target.badge else { return }
         accepted.append(
             AcceptedBadge(

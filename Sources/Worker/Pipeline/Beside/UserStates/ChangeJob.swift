@@ -2,8 +2,8 @@
 import Kafka
 import PushCore
 
-/// A record without recipients: a user-state change, an owed claim, or a bad record for the dead-letter topic. Or a claim that
-/// another worker may pay.
+/// Work without recipients: the record of a user-state change, of an owed claim or a bad record for the dead-letter topic, or a
+/// claim that another worker may pay.
 final class ChangeJob {
     enum Task {
         case state(UserStateTask)
@@ -15,7 +15,7 @@ final class ChangeJob {
         case rejected
     }
 
-    /// Its intake and position; nil for a repetition (`RecentChanges`) and for a watched claim.
+    /// The record's intake and position; nil for a repetition (`RecentChanges`) and for a watched claim.
     let origin: Origin?
     /// Nil for a bad record.
     let app: AppContext?

@@ -42,7 +42,7 @@ extension Dispatcher {
         }
         if isAccepted { noteShownBadge(job, index, bound) }
         if ending.verdict == .rejected { noteRejected(job, index) }
-        if recorder.weigh(ending, of: bound, app: job.event.app, uid: job.uid, recipient: job.ref) {
+        if recorder.removeIfDead(ending, of: bound, app: job.event.app, uid: job.uid, recipient: job.ref) {
             job.machine.recordSent()
         }
         deliverCopy(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)

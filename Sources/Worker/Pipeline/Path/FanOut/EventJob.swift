@@ -70,8 +70,7 @@ final class EventJob {
     /// Its conversation's members have levels.
     let hasMembers: Bool
     private let ownLane: PushLane
-    /// Its finished members are marked in a common key; the number identifies this try. Nil if each member has its own
-    /// mark.
+    /// The number of this try in the common key that marks the finished members. Nil if each member has its own mark.
     var groupMarkNote: Int64?
     /// Its partition went to another owner: its offset must not be settled here.
     var isHandedBack = false

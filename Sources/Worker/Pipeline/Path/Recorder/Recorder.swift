@@ -108,7 +108,9 @@ final class Recorder {
     ///
     /// - Parameter recipient: waits for the record of the removal; nil: nobody does.
     /// - Returns: whether a record will come.
-    func weigh(_ ending: Ending, of token: BoundToken, app: AppContext, uid: String, recipient: WorkRef?) -> Bool {
+    func removeIfDead(
+        _ ending: Ending, of token: BoundToken, app: AppContext, uid: String, recipient: WorkRef?
+    ) -> Bool {
         let nowMs = Int64(shard.nowNanos / 1_000_000)
         guard let cause = ending.removal else {
             if ending.status != nil { app.brake.answered(nowMs: nowMs) }
