@@ -36,16 +36,22 @@ struct RecipientReadTests {
     }
 
     /// Each push to its user would keep Redis and the link busy for seconds otherwise. A hash that was huge has a sparse table.
-    @Test(arguments: [(1, 1), (255, 255), (256, 256), (257, 256), (900, 256), (60_000, 256)])
+    @Test(arguments: [(1, 1), (255, 255), (256, 256), (257, 256), (900, 256), (20_000, 256)])
     func `one command reads presence whole up to 256 fields, and 256 fields of a huge hash`(
         fields: Int, read: Int
     ) async throws {
         let world = try StateWorld()
         try await world.connect()
         let value = "fg,ios,g1,7,9,1700000000000,-,\(String(repeating: "c", count: 64)),l"
-        _ = try await world.text(
-            "EVAL", "for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], 'd' .. i, ARGV[2]) end return 'OK'", "1",
-            "p:{im:u}", "\(fields)", value)
+        /// A command on each field, in steps that a busy machine answers within the time of a command.
+        func change(_ fields: ClosedRange<Int>, _ command: String) async throws {
+            for first in stride(from: fields.lowerBound, through: fields.upperBound, by: 1000) {
+                _ = try await world.text(
+                    "EVAL", "for i = ARGV[1], ARGV[2] do redis.call(\(command)) end return 'OK'", "1", "p:{im:u}",
+                    "\(first)", "\(min(first + 999, fields.upperBound))", value)
+            }
+        }
+        try await change(1...fields, "'HSET', KEYS[1], 'd' .. i, ARGV[3]")
         func presence() async throws -> Set<String> {
             try await world.ask(
                 { try $0.readPresence(app: StateWorld.app, uid: "u", tag: $1) },
@@ -67,9 +73,7 @@ struct RecipientReadTests {
         let calls = try await world.text("INFO", "commandstats")
         #expect(calls.contains("cmdstat_hrandfield:calls=1,"))
         #expect(!calls.contains("cmdstat_hgetall") && !calls.contains("cmdstat_hscan"))
-        _ = try await world.text(
-            "EVAL", "for i = 4, ARGV[1] do redis.call('HDEL', KEYS[1], 'd' .. i) end return 'OK'", "1", "p:{im:u}",
-            "\(fields)")
+        if fields > 3 { try await change(4...fields, "'HDEL', KEYS[1], 'd' .. i") }
         #expect(try await presence() == Set((1...min(3, fields)).map { "d\($0)" }), "what is left is read whole")
         await world.end()
     }
