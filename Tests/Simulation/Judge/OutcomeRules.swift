@@ -147,17 +147,26 @@ extension Judge {
             && (pushes[outcome.pid] ?? []).contains { $0.status != 200 }
     }
 
-    /// In a burst; or after a 429, where the message's revoke, with its collapse id, takes its place.
+    /// In a burst; or after a 429, where another push with the same collapse id takes its place.
     private func mayBeMerged(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
         if app(event.app).burstTenths > 0 { return true }
         let own = Set(history.states.compactMap(\.token))
+        guard observed.pushes.contains(where: { $0.status == 429 && $0.atNanos <= nanos && own.contains($0.token) })
+        else { return false }
+        let ids = collapseIDs(event)
         return sent.contains { other in
-            other.app == event.app
-                && (other.target == event.messageID
-                    || event.push.collapseID != nil && other.push.collapseID == event.push.collapseID
-                        && other.eventID != event.eventID)
+            other.app == event.app && other.eventID != event.eventID && !collapseIDs(other).isDisjoint(with: ids)
         }
-            && observed.pushes.contains { $0.status == 429 && $0.atNanos <= nanos && own.contains($0.token) }
+    }
+
+    /// The collapse ids that a push of the event may have. A revoke has that of its original, or its own. The id of a
+    /// message stands for its hash.
+    private func collapseIDs(_ event: Sent) -> Set<String> {
+        var ids: Set<String> = [event.push.collapseID ?? event.messageID]
+        guard let target = event.target else { return ids }
+        ids.insert(target)
+        if let id = events["\(event.app) \(target)"]?.push.collapseID { ids.insert(id) }
+        return ids
     }
 
     private func mayBeOver(_ event: Sent) -> Bool {

@@ -166,7 +166,12 @@ extension Judge {
         if settings.badge == .none, event.push.isMutable {
             base.isMutable =
                 event.kind == .revoke ? nil : steps.counts == .always ? true : steps.counts == .never ? false : nil
-            if mayRepeat || event.isDoubled || base.merged > 1 { base.isMutable = nil }
+            // After a newer report of a device the message adds nothing.
+            let isReported = history.states.contains { state in
+                guard case .report(_, let ms) = state.kind else { return false }
+                return state.atNanos <= to && ms + clock.slackMs >= event.sentMs
+            }
+            if mayRepeat || event.isDoubled || base.merged > 1 || isReported { base.isMutable = nil }
         }
         if event.kind != .revoke || event.revokeBadge != "decrease" { base.lowersNumber = false }
         let shown = event.push.forcesDetail ? [true] : history.shows(from: from, to: to)

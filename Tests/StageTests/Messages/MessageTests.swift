@@ -71,6 +71,18 @@ import VirtualStage
         #expect(hashed.count == 64 && seen.push(of: "m2-g")?.headers["apns-collapse-id"] == hashed)
     }
 
+    /// The original adds nothing to the badge, so Redis knows of it only after its end.
+    @Test func `a revoke takes the collapse id of an original that is still in work`() throws {
+        let seen = try Stage.here.play(
+            state: [.bind("m10")],
+            events: [
+                .message("m10-a", to: ["m10"], push: #""content":"oops","badge":false"#),
+                .revoke("m10-b", of: "m10-a", to: "m10", push: #""content":"x","collapse_id":"own""#),
+            ])
+        let original = try #require(seen.push(of: "m10-a")?.headers["apns-collapse-id"])
+        #expect(seen.push(of: "m10-b")?.headers["apns-collapse-id"] == original)
+    }
+
     @Test func aRevokeOfAnUnknownMessageHasItsOwnCollapseID() throws {
         let seen = try Stage.here.play(
             state: [.bind("m9")],

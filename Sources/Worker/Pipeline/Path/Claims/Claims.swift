@@ -356,8 +356,8 @@ final class Claims {
         return keys.release(job.dedupKey)
     }
 
-    /// A recipient that ended here with an owed claim has no mark in Redis until the claim is paid, even if Redis
-    /// accepts writes again.
+    /// What this shard knows and Redis does not. A recipient that ended here with an owed claim has no mark in Redis until
+    /// the claim is paid, even if Redis accepts writes again.
     func applyRemembered(_ job: RecipientJob, _ candidate: Candidate) {
         if !candidate.isUnclaimed || candidate.claim?.state == .ended { shard.unstoredCounts.remove(job.dedupKey) }
         if unmarked.contains(job.dedupKey) { candidate.claim?.state = .ended }
@@ -365,6 +365,14 @@ final class Claims {
         if isOther, parkedUnmarked.contains(job.dedupKey) {
             candidate.claim?.state = .ended
         }
+        if candidate.claim?.isTargetUnknown == true, isTargetInWork(job) { candidate.claim?.isTargetUnknown = false }
+    }
+
+    /// Whether the message that a revoke names has not ended here: Redis may know nothing of it yet.
+    private func isTargetInWork(_ job: RecipientJob) -> Bool {
+        guard let target = job.event.subject.revoke?.targetMsgID else { return false }
+        let key = PushIDPrefix(app: job.event.app.id, uid: job.uid, kind: .message, id: target).id()
+        return keys.contains(key) || unmarked.contains(key) || parkedUnmarked.contains(key)
     }
 
     func rememberUnmarked(_ job: RecipientJob) { unmarked.insert(job.dedupKey) }

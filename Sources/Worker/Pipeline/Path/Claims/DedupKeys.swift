@@ -13,6 +13,8 @@ struct DedupKeys {
 
     var count: Int { waiting.count }
 
+    func contains(_ key: Key) -> Bool { waiting[key] != nil }
+
     /// - Returns: true if the key is taken; false if it is in progress, and `ref` waits for its end.
     mutating func take(_ key: Key, _ ref: WorkRef) -> Bool {
         // Usually the key is free: it is taken with one lookup, and restored if it is not.
