@@ -53,6 +53,9 @@ final class WorkerRun: Sendable {
     /// Its exit code once it has ended; nil while it runs, and after a signal.
     var exitCode: Int32? { process.exitCode }
 
+    /// Resident memory now and at its highest, in bytes; nil if it has ended.
+    var memory: (now: Int, peak: Int)? { ProcessUsage.memory(pid: process.pid) }
+
     /// Waits until its consumers have all partitions, and all user state that was written before its start is applied and
     /// committed.
     ///
@@ -71,6 +74,12 @@ final class WorkerRun: Sendable {
     }
 
     func metrics() async throws -> MetricsText { MetricsText(try await metricsText()) }
+
+    /// The status of an operator's page.
+    func answers(_ path: String) async throws -> Int {
+        let port = port
+        return try await offPool { try HTTPClient.get(port: port, path).status }
+    }
 
     private func metricsText() async throws -> String {
         let port = port

@@ -20,6 +20,15 @@ package struct Line: Sendable {
     }
 
     package var text: String { String(decoding: value ?? [], as: UTF8.self) }
+
+    /// The same line of another app, whose topic has its name.
+    package func of(_ app: String) -> Line {
+        var line = self
+        line.value = Array(
+            text.replacing(#""app":"im""#, with: "\"app\":\"\(app)\"")
+                .replacing("com.example.im", with: "com.example.\(app)").utf8)
+        return line
+    }
 }
 
 /// Now, Unix ms: by the clock of the stage that plays, or else by this machine's.

@@ -405,14 +405,3 @@ enum Hostility: String, CaseIterable, Sendable {
         return lines.map { $0.of("bad") }
     }
 }
-
-extension Line {
-    /// The same of another app, whose topic has its name.
-    func of(_ app: String) -> Line {
-        var line = self
-        line.value = Array(
-            text.replacing(#""app":"im""#, with: "\"app\":\"\(app)\"")
-                .replacing("com.example.im", with: "com.example.\(app)").utf8)
-        return line
-    }
-}
