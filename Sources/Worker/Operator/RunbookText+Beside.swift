@@ -58,7 +58,7 @@ extension RunbookText {
         </tr>
         <tr role="row"><th role="rowheader" scope="row"><code>app …: degraded: APNs accepted only … of …, most by
         Unregistered</code> (or <code>BadDeviceToken</code>)</th>
-        <td role="cell" data-label="cause">the wrong environment, topic or key, or old tokens</td>
+        <td role="cell" data-label="cause">the wrong environment, topic or key, old tokens, or Apple re-tuned 410</td>
         <td role="cell" data-label="alert"><a href="#carillonmassinvalidation">CarillonMassInvalidation</a></td>
         <td role="cell" data-label="action">correct it, then <code>carillon tokens restore</code></td>
         <td role="cell" data-label="recovery">within three minutes</td>

@@ -311,10 +311,15 @@ enum RunbookText {
         <li><b>Means:</b> APNs called over 5 % of the tried tokens dead; they were removed, or kept by the brake.</li>
         <li><b>Look:</b> <code>carillon_tokens_invalidated_total{reason}</code>. <code>BadDeviceToken</code>: sandbox
         tokens sent to production or the reverse (<code>env</code> of the binds). <code>DeviceTokenNotForTopic</code>:
-        <code>topic</code> or key. <code>Unregistered</code> (410): many users deleted a new release, or an old
-        database was restored.</li>
+        <code>topic</code> or key. <code>Unregistered</code> (410): many users deleted a new release, an old database
+        was restored, or Apple re-tuned 410. Apple decides when it begins to answer 410 for a token that is out of
+        use, and has changed the rule (July 2025): many 410s in all apps at once, no other reason, and no change on
+        your side.</li>
         <li><b>Do:</b> correct the cause first. Then <code>carillon tokens restore --config F --app A --cause C
-        --since T</code> restores tokens that were not bound since (seven days).</li>
+        --since T</code> restores tokens that were not bound since (seven days). If Apple re-tuned 410, restore
+        nothing: the tokens are out of use, an app that is still installed binds again at its next start, and the
+        number falls (Apple: to a higher level than before). If the brake keeps them, see <a
+        href="#carillonremovalbrake">CarillonRemovalBrake</a>.</li>
         </ul>
         <h3 id="carillonremovalbrake">CarillonRemovalBrake</h3>
         <ul>
