@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worked examples of docs/migration.md: the records of a page section give the payloads that it shows."""
+"""The worked examples of docs/migration: the records of a page give the payloads that it shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from chaos.servers import now_ms
 from docs.tests.small_world import EVENTS, USER_STATE, SmallWorld
 
 TOP = Path(__file__).parents[2]
-# The page's times are around this moment; they move together, so that it becomes the present.
+PAGES = sorted((TOP / "docs/migration").glob("*.md"))
+# The pages' times are around this moment; they move together, so that it becomes the present.
 EPOCH_MS = 1_763_600_000_000
 SECONDS = {"timestamp", "stale-date", "dismissal-date"}
 EVENT_KINDS = {"message", "revoke", "live_activity"}
@@ -40,26 +41,36 @@ class Example:
         return next((block.text for block in self.blocks if block.label == label), None)
 
 
+def blocks(page: str) -> Iterator[Block]:
+    found = re.findall(
+        r"^\*\*([A-Z][a-z ]+)\*\*(?:(?!\n\*\*|```).|\n(?!\*\*))*?```[a-z]+\n(.*?)```", page, re.DOTALL | re.MULTILINE
+    )
+    return (Block(label, text) for label, text in found)
+
+
 def examples() -> Iterator[Example]:
-    page = (TOP / "docs/migration.md").read_text()
-    for section in page.split("\n## ")[1:]:
-        blocks = re.findall(
-            r"^\*\*([A-Z][a-z ]+)\*\*(?:(?!\n\*\*|```).|\n(?!\*\*))*?```[a-z]+\n(.*?)```", section, re.DOTALL | re.MULTILINE
-        )
-        if blocks:
-            yield Example(section.split("\n")[0], [Block(label, text) for label, text in blocks])
+    for path in PAGES:
+        page = path.read_text()
+        example = Example(page.split("\n")[0].removeprefix("# From "), list(blocks(page)))
+        if example.blocks:
+            yield example
 
 
 EXAMPLES = list(examples())
 
 
 def test_each_vendor_has_an_example() -> None:
-    assert [example.vendor for example in EXAMPLES] == ["WPS", "NetEase NIM", "RongCloud", "Getui", "mPaaS"]
-    text = (TOP / "docs/migration.md").read_text()
-    assert sum(len(example.blocks) for example in EXAMPLES) == text.count("\n```") // 2
+    assert {example.vendor for example in EXAMPLES} == {"WPS", "NetEase NIM", "RongCloud", "Getui", "mPaaS"}
     for example in EXAMPLES:
         labels = {block.label for block in example.blocks}
         assert labels <= LABELS and {"App", "Request", "Record", "Payload"} <= labels
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_each_page_says_how_to_go_back_and_labels_each_block(page: Path) -> None:
+    text = page.read_text()
+    assert "\n## To go back\n" in text
+    assert len(list(blocks(text))) == text.count("\n```") // 2
 
 
 @pytest.fixture(scope="module")
