@@ -119,7 +119,7 @@ chaos-test: $(CHAOS_PYTHON) ## the checker's own tests, and its lint
 	$(CHAOS_PYTHON) -m ruff format --check chaos
 	$(CHAOS_PYTHON) -m pytest -q chaos/tests
 
-# deploy/README.md. Python's part is installed from PyPI into a virtual environment of its own.
+# CONTRIBUTING.md, "Deployment files". Python's part is installed from PyPI into a virtual environment of its own.
 DEPLOY_PYTHON = .build/deploy-venv/bin/python
 $(DEPLOY_PYTHON): deploy/requirements.txt chaos/requirements.txt
 	@deploy/install-packages python3-venv

@@ -33,7 +33,10 @@ def test_the_changelog_has_one_section_per_version_from_new_to_old() -> None:
     assert all(versions)
     numbers = [tuple(int(part) for part in one.groups()) for one in versions]
     assert numbers == sorted(numbers, reverse=True) and len(set(numbers)) == len(numbers)
-    assert set(re.findall(r"^### (.*)$", text, re.M)) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    parts = {"Before the upgrade", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    for section in re.split(r"^## ", text, flags=re.M)[1:]:
+        titles = re.findall(r"^### (.*)$", section, re.M)
+        assert set(titles) <= parts and "Before the upgrade" not in titles[1:]
     assert version() == ".".join(str(part) for part in numbers[0])
 
 
