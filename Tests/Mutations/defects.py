@@ -159,7 +159,7 @@ DEFECTS = [
     ),
     Defect(
         "owner-kept",
-        "a token that moves also stays with its former user",
+        "a token that moves also stays with its previous user",
         SCRIPTS + "StateScripts+Tokens.swift",
         "if t == ARGV[1] and v <= ARGV[2] and (ARGV[3] == '' or b == ARGV[3]) then",
         'if \\(mutant("owner-kept") ? "false and " : "")t == ARGV[1] and v <= ARGV[2] and '
