@@ -61,7 +61,6 @@ extension Pipeline: IntakeOwner {
 
     /// Hands back everything of these events that is not in flight; their offsets remain.
     func handBack(_ isGoing: (EventJob) -> Bool, changes isGoingChange: (ChangeJob) -> Bool) {
-        work.unpackAll()
         work.events.forEach { if isGoing($0) { $0.parked?.isHandedBack = true } }
         fanOut.handBack(isGoing)
         for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {

@@ -88,7 +88,6 @@ extension Pipeline {
 
     /// Work that the drain's time was too short for: it comes again to the next owner.
     func logLeft() {
-        work.unpackAll()
         var phases: [String: Int] = [:]
         work.recipients.forEach { job in
             phases[job.machine.phase.name, default: 0] += 1

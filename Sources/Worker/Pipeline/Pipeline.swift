@@ -48,7 +48,7 @@ final class Pipeline {
         shard = ShardContext(parts)
         work = WorkTable(
             capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax,
-            isShared: parts.limits.isShared, ofProcess: parts.shared.conversations, reader: shard.reader)
+            isShared: parts.limits.isShared, ofProcess: parts.shared.conversations)
         apps = AppTable(parts.apps)
         events = Intake(shard, consumer: parts.events, classes: [.events], batch: parts.limits.pollBatch)
         userState = Intake(
@@ -187,7 +187,6 @@ final class Pipeline {
         for intake in intakes { intake.endRevocation() }
         shard.enter(.lookup)
         lookup.sendGathered()
-        sender.waiting.takeAll(work.pack)
         // The rest of the turn: the APNs clients' submissions, and the links' collected output.
         shard.enter(.send)
     }

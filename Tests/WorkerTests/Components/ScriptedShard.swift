@@ -54,8 +54,7 @@ final class ScriptedShard {
             let pipeline = hasPipeline ? Pipeline(parts) : nil
             let shard = pipeline?.shard ?? ShardContext(parts)
             let work = WorkTable(
-                capacity: 1000, updates: 1000, isShared: false, ofProcess: parts.shared.conversations,
-                reader: shard.reader)
+                capacity: 1000, updates: 1000, isShared: false, ofProcess: parts.shared.conversations)
             return (parts, pipeline, shard, pipeline?.work ?? work)
         }
         apps = AppTable(parts.apps)

@@ -25,7 +25,6 @@ import Testing
             let each = Double(counted.heldBytes) / 2_048
             print("a held push: \(each) bytes")
             #expect(try each <= Limits.limit("bytes: a held push"))
-            #expect(world.work.recipients.allPacked.count == 4_096)
         }
     }
 
@@ -38,7 +37,6 @@ import Testing
                 for case .recipient(let device) in sender.ready.taken() { sender.make(device) }
                 sender.sendMade()
             }
-            try world.turn { sender.waiting.takeAll(world.work.pack) }
         }
     }
 

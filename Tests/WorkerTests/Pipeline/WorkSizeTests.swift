@@ -15,7 +15,6 @@ struct WorkSizeTests {
         let sizes = [
             ("EventJob", Self.bytes(of: EventJob.self)), ("RecipientJob", Self.bytes(of: RecipientJob.self)),
             ("Candidate", Self.bytes(of: Candidate.self)), ("DeviceWork", 32 + MemoryLayout<DeviceWork>.stride),
-            ("PackedRecipient", Self.bytes(of: PackedRecipient.self)),
         ]
         for (name, size) in sizes { #expect(try Double(size) <= Limits.limit("bytes: " + name), "\(name): \(size)") }
     }

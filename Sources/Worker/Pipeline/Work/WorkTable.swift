@@ -10,12 +10,9 @@ final class WorkTable {
     private var conversations: [ConversationKey: Int]?
     /// The same of the process.
     private let ofProcess: ConversationsInHand
-    /// For the records of packed recipients.
-    private let reader: EventReader
 
-    init(capacity: Int, updates: Int, isShared: Bool, ofProcess: ConversationsInHand, reader: EventReader) {
+    init(capacity: Int, updates: Int, isShared: Bool, ofProcess: ConversationsInHand) {
         self.ofProcess = ofProcess
-        self.reader = reader
         conversations = isShared ? [:] : nil
         badgeUpdates = SlotTable(capacity: updates)
         events = SlotTable(capacity: capacity)
@@ -25,7 +22,6 @@ final class WorkTable {
     /// Several apps share the shard from now on.
     func share() {
         if conversations != nil { return }
-        unpackAll()
         var counts: [ConversationKey: Int] = [:]
         events.forEach { event in
             let key = ConversationKey(event.app.id, event.conversationID)
@@ -40,14 +36,7 @@ final class WorkTable {
 
     /// Inlined: a push makes ten such calls, and a call takes as long as the look-up.
     @inline(__always)
-    func recipient(_ ref: WorkRef) -> RecipientJob? {
-        if let job = recipients.find(ref) { return job }
-        return unpack(ref)
-    }
-
-    /// A recipient that is being decided. Such a recipient is never packed.
-    @inline(__always)
-    func deciding(_ ref: WorkRef) -> RecipientJob? { recipients.find(ref) }
+    func recipient(_ ref: WorkRef) -> RecipientJob? { recipients.find(ref) }
 
     func badgeUpdate(_ ref: WorkRef) -> BadgeUpdate? { badgeUpdates.find(ref) }
 
@@ -84,41 +73,6 @@ final class WorkTable {
     func remove(_ job: RecipientJob) {
         recipients.remove(job.ref)
         job.event.app.inHand.recipients -= 1
-    }
-
-    // MARK: Packed recipients
-
-    /// Packs a recipient that only waits for its push. Only at the end of a turn, and not if anything refers to its objects: the
-    /// next `recipient` makes others.
-    func pack(_ ref: WorkRef) {
-        var job = recipients.take(ref)
-        guard isKnownUniquelyReferenced(&job), let packed = job.flatMap({ PackedRecipient($0) }),
-            let eventRef = job?.event.ref
-        else {
-            if let job { recipients.put(job, at: ref) }
-            return
-        }
-        job = nil
-        var event = events.take(eventRef)
-        if isKnownUniquelyReferenced(&event) { return recipients.put(packed, at: ref) }
-        guard let event else { return }
-        events.put(event, at: eventRef)
-        recipients.put(packed.recipient(of: event, ref), at: ref)
-    }
-
-    /// The packed form of a recipient; nil if it is not packed.
-    func packed(_ ref: WorkRef) -> PackedRecipient? { recipients.packed(ref) }
-
-    @inline(never)
-    private func unpack(_ ref: WorkRef) -> RecipientJob? {
-        guard let job = recipients.packed(ref)?.unpacked(ref, reader) else { return nil }
-        events.put(job.event, at: job.event.ref)
-        recipients.put(job, at: ref)
-        return job
-    }
-
-    func unpackAll() {
-        for ref in recipients.allPacked { _ = unpack(ref) }
     }
 
     // MARK: The end

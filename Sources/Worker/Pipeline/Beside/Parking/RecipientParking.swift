@@ -47,11 +47,6 @@ extension RecipientJob {
     /// Devices of it wait in the topic, or have final records there: it was not parked whole before its decision.
     var hasParkedDevices: Bool { parking.map { !$0.returned.isEmpty || !$0.done.isEmpty } ?? false }
 
-    /// Whether it may be parked.
-    var mayPark: Bool { flags.mayPark(event.raw) }
-}
-
-extension RecipientJob.Flags {
-    /// A record that is too large for the topic, or was refused there, stays in memory.
-    func mayPark(_ raw: [UInt8]) -> Bool { !contains(.staysInMemory) && raw.count <= ParkedRecord.rawMax }
+    /// Whether it may be parked. A record that is too large for the topic, or was refused there, stays in memory.
+    var mayPark: Bool { !flags.contains(.staysInMemory) && event.raw.count <= ParkedRecord.rawMax }
 }

@@ -192,7 +192,7 @@ final class Claims {
 
     /// The recipient of an answer; nil if it has ended or left the claim.
     func claiming(_ ref: WorkRef) -> RecipientJob? {
-        guard let job = work.deciding(ref), job.candidate?.phase == .claiming else { return nil }
+        guard let job = work.recipient(ref), job.candidate?.phase == .claiming else { return nil }
         return job
     }
 

@@ -25,7 +25,7 @@ extension Lookup {
 
     /// The recipient of an awaited mark; nil if it has ended.
     private func reading(_ ref: WorkRef) -> RecipientJob? {
-        guard let job = work.deciding(ref), let phase = job.candidate?.phase,
+        guard let job = work.recipient(ref), let phase = job.candidate?.phase,
             phase == .reading || phase == .readingDenied
         else { return nil }
         return job

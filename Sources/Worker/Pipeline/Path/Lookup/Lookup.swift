@@ -161,7 +161,7 @@ final class Lookup {
     /// One of a recipient's own reads.
     private func didRead(_ tag: Tag, _ reply: borrowing RedisReply) {
         if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
-        guard let job = work.deciding(tag.ref), let candidate = job.candidate else { return shard.late() }
+        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
         switch tag.stage {
         case .presence:
             let emptyCount = RecipientReplies.presence(reply, into: &candidate.recipient)
@@ -200,7 +200,7 @@ final class Lookup {
             oversized.note(job.key(tag.stage), nowNanos: shard.nowNanos)
         }
         if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
-        guard let job = work.deciding(tag.ref), let candidate = job.candidate else { return shard.late() }
+        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
         candidate.claimsPlainly = false
         switch tag.stage {
         case .presence, .group, .activity:

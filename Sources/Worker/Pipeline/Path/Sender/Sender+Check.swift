@@ -181,13 +181,13 @@ extension Sender {
         }
         if SendCheck.Subject(badge: due.badge) == check.subject, !client.apns.lacksContent(ticket) {
             client.apns.confirm(ticket)
-            return leaveToClient(job, client)
+            return job.leaveContentIfSent()
         }
         guard let push = push(for: job, index, due) else {
             return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
         }
         client.apns.renew(ticket, with: push)
-        leaveToClient(job, client)
+        job.leaveContentIfSent()
     }
 
     private func stop(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?, _ cause: UnsentPush.Cause) {

@@ -53,8 +53,8 @@ extension Sender {
     }
 
     private func isUnclaimed(_ device: DeviceRef) -> Bool {
-        guard work.packed(device.work) == nil, isOverdue(device, Self.unclaimedNanos, nil),
-            let job = work.recipient(device.work), job.flags.contains(.owesClaim)
+        guard isOverdue(device, Self.unclaimedNanos, nil), let job = work.recipient(device.work),
+            job.flags.contains(.owesClaim)
         else { return false }
         return job.event.hasManyRecipients || job.flags.contains(.accepted)
     }
@@ -96,10 +96,6 @@ extension Sender {
     }
 
     private func isOverdue(_ device: DeviceRef, _ patienceNanos: UInt64, _ full: FullPartitions?) -> Bool {
-        if let packed = work.packed(device.work) {
-            let isOverdue = shard.nowNanos &- packed.startedNanos > patienceNanos
-            return packed.mayPark && (isOverdue || full?.contain(packed) ?? false)
-        }
         guard let job = work.recipient(device.work), job.mayPark,
             device.device < job.devices.count, !job.devices[device.device].isParked
         else { return false }
@@ -116,6 +112,4 @@ struct FullPartitions {
     func contain(_ event: EventJob) -> Bool {
         event.app === app && event.parked == nil && event.chunkPart == nil && event.isOf(partitions)
     }
-
-    func contain(_ packed: PackedRecipient) -> Bool { packed.app === app && packed.isOf(partitions) }
 }

@@ -14,8 +14,6 @@ final class Sender {
     let unsent = Tray<UnsentPush>()
     /// Badge updates that waited in an APNs client and must be checked.
     let updateChecks = Tray<(device: DeviceRef, ticket: PushTicket)>()
-    /// Recipients with a push that an APNs client took while it sends nothing.
-    let waiting = Tray<WorkRef>()
     let shard: ShardContext
     let work: WorkTable
     var apps: [AppContext]
@@ -262,7 +260,7 @@ final class Sender {
         switch made.client.apns.send(made.push, canRenew: true) {
         case .taken:
             job.devices[index].send()
-            leaveToClient(job, made.client)
+            job.leaveContentIfSent()
         case .held:
             job.devices[index].send()
             backOff(job, index)
@@ -271,12 +269,6 @@ final class Sender {
         case .closed: break
         case .unfit(let fault): drop(made.device, .unfit(fault))
         }
-    }
-
-    /// All the recipient's open pushes may be with their clients.
-    func leaveToClient(_ job: RecipientJob, _ client: AppContext.Client) {
-        job.leaveContentIfSent()
-        if client.apns.isHeldUp { waiting.append(job.ref) }
     }
 
     /// The reason for parking the push instead of sending it; nil if it goes.
