@@ -194,6 +194,7 @@ lint: ## the formatter's remarks, none allowed, and the checks of plain words an
 	@command -v python3 >/dev/null || deploy/install-packages python3
 	python3 deploy/plain_words.py
 	@! git ls-files '*.swift' '*.py' '*.c' '*.h' | xargs grep -L SPDX-License-Identifier | sed 's/$$/: no SPDX line/' | grep .
+	@! git grep -nE -A1 '/// - Parameters:' -- '*.swift' | grep -E '/// - [a-z]' | sed 's/$$/  (parameters of a list stand two columns deeper)/' | grep .
 
 clean:
 	rm -rf .build

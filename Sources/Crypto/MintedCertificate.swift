@@ -23,11 +23,11 @@ public struct MintedCertificate: Sendable {
     /// Creates a pair.
     ///
     /// - Parameters:
-    /// - hosts: names and IP addresses in the certificate. A value with characters outside those of
-    /// host names and addresses throws, because OpenSSL would read it as a list of extensions.
-    /// - validFrom: start of validity in seconds from now (an hour ago by default, because clocks differ).
-    /// - validUntil: end of validity in seconds from now. A past value gives an expired certificate for tests.
-    /// - isForPeers: also valid for clients, for servers that connect to each other.
+    ///   - hosts: names and IP addresses in the certificate. A value with characters outside those of
+    ///     host names and addresses throws, because OpenSSL would read it as a list of extensions.
+    ///   - validFrom: start of validity in seconds from now (an hour ago by default, because clocks differ).
+    ///   - validUntil: end of validity in seconds from now. A past value gives an expired certificate for tests.
+    ///   - isForPeers: also valid for clients, for servers that connect to each other.
     public init(
         hosts: [String] = ["localhost", "127.0.0.1", "::1"], validFrom: Int = -3600, validUntil: Int = 30 * 86_400,
         isForPeers: Bool = false

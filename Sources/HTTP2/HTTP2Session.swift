@@ -95,8 +95,8 @@ public final class HTTP2Session {
     /// Passes on all output, frame by frame. The caller combines the frames into full TLS records.
     ///
     /// - Parameters:
-    /// - limit: stops after about this many bytes; the rest remains for the next call.
-    /// - sink: receives each piece, which is valid during the call. It must take the whole piece.
+    ///   - limit: stops after about this many bytes; the rest remains for the next call.
+    ///   - sink: receives each piece, which is valid during the call. It must take the whole piece.
     public func drainOutput(
         limit: Int = .max, _ sink: (UnsafeRawBufferPointer) -> Void
     ) throws(HTTP2Fault) {

@@ -15,8 +15,8 @@ public final class JSONParser {
     private var refusal: JSONFault?
 
     /// - Parameters:
-    /// - maxBytes: longer input is refused before it is read.
-    /// - maxDepth: the largest number of nested objects and arrays. An empty one inside the deepest is accepted.
+    ///   - maxBytes: longer input is refused before it is read.
+    ///   - maxDepth: the largest number of nested objects and arrays. An empty one inside the deepest is accepted.
     public init(maxBytes: Int = 1 << 20, maxDepth: Int = 32) {
         self.maxBytes = maxBytes
         self.maxDepth = maxDepth

@@ -20,8 +20,8 @@ public struct AccessLook: Sendable {
     /// Reads the end of each partition and the group's committed offsets. Blocks up to `patienceMs` for each query.
     ///
     /// - Parameters:
-    /// - topics: the topics to read, from `ClusterMetadata`.
-    /// - unlisted: topics that are missing there.
+    ///   - topics: the topics to read, from `ClusterMetadata`.
+    ///   - unlisted: topics that are missing there.
     public static func look(
         _ configuration: KafkaConfiguration, topics: [ClusterMetadata.Topic], unlisted: [String],
         patienceMs: Int = 5_000

@@ -34,11 +34,11 @@ public final class KafkaProducer: Sendable {
     /// Copies the record into librdkafka's queue and returns at once.
     ///
     /// - Parameters:
-    /// - key: nil for none. Equal keys go to the same partition, as with the Java client.
-    /// - value: nil writes a null payload.
-    /// - partition: nil selects it by the key.
-    /// - timestampMs: Unix ms; nil for now.
-    /// - opaque: returned in the delivery report.
+    ///   - key: nil for none. Equal keys go to the same partition, as with the Java client.
+    ///   - value: nil writes a null payload.
+    ///   - partition: nil selects it by the key.
+    ///   - timestampMs: Unix ms; nil for now.
+    ///   - opaque: returned in the delivery report.
     public func produce(
         to topic: KafkaTopic, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
         headers: [KafkaHeader] = [], partition: Int32? = nil, timestampMs: Int64? = nil, opaque: UInt64 = 0

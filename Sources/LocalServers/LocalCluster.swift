@@ -263,8 +263,8 @@ public actor LocalCluster {
     /// partitions move, because it uses offsets. Partitions without an owner are missing.
     ///
     /// - Parameters:
-    /// - isSettled: true counts settled records, false counts read records.
-    /// - topics: the topics that count; by default both.
+    ///   - isSettled: true counts settled records, false counts read records.
+    ///   - topics: the topics that count; by default both.
     public func progress(of workers: [WorkerProcess], isSettled: Bool, topics: [String] = readTopics) async -> Int {
         var offsets: [String: Int64] = [:]
         for worker in workers {

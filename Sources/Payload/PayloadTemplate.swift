@@ -66,8 +66,8 @@ public struct PayloadTemplate: Sendable {
     /// The payload of a message to one device only, written at once; nil if it exceeds the limit even with its body cut.
     ///
     /// - Parameters:
-    /// - badge: already capped (`BadgeRule`); nil leaves the icon unchanged.
-    /// - receiver: the recipient's uid, used by profile `rc`.
+    ///   - badge: already capped (`BadgeRule`); nil leaves the icon unchanged.
+    ///   - receiver: the recipient's uid, used by profile `rc`.
     public static func payload(
         _ message: borrowing Message, variant: PayloadVariant, rules: PayloadRules, templates: Templates,
         badge: Int64?, pid: PushID, receiver: String
@@ -133,8 +133,8 @@ public struct PayloadTemplate: Sendable {
     /// The payload for one device; nil if it exceeds the limit even with its body cut.
     ///
     /// - Parameters:
-    /// - badge: already capped (`BadgeRule`); nil leaves the icon unchanged.
-    /// - receiver: the recipient's uid, used by profile `rc`.
+    ///   - badge: already capped (`BadgeRule`); nil leaves the icon unchanged.
+    ///   - receiver: the recipient's uid, used by profile `rc`.
     public func render(badge: Int64?, pid: PushID, receiver: String) -> [UInt8]? {
         let badge = badgeAt == nil ? nil : badge.map { UInt64(max(0, $0)) }
         let receiver = receiverAt == nil ? [] : Self.escaped(receiver)

@@ -15,9 +15,9 @@ public final class RedisCluster: Sendable {
 
     /// - Parameters:
     ///   - arguments: added to each node's command line.
-    /// - nodeTimeoutMs: time without an answer after which a node counts as failed.
-    /// - tlsArguments: with certificate and key. Each node then also speaks TLS, and announces the TLS port to TLS
-    ///   clients.
+    ///   - nodeTimeoutMs: time without an answer after which a node counts as failed.
+    ///   - tlsArguments: with certificate and key. Each node then also speaks TLS, and announces the TLS port to TLS
+    ///     clients.
     public init(
         arguments: [String] = [], nodeTimeoutMs: Int = 2_000, hasReplicas: Bool = true, tlsArguments: [String] = []
     ) async throws(SetupFault) {

@@ -16,10 +16,10 @@ public final class SentinelGroup: Sendable {
 
     /// - Parameters:
     ///   - arguments: added to both servers' command lines.
-    /// - downAfterMs: time without an answer after which a server counts as failed.
+    ///   - downAfterMs: time without an answer after which a server counts as failed.
     ///   - lines: added to the Sentinels' configuration.
-    /// - tlsArguments: with certificate and key. Servers and Sentinels then also speak TLS, and use only TLS among
-    ///   themselves.
+    ///   - tlsArguments: with certificate and key. Servers and Sentinels then also speak TLS, and use only TLS among
+    ///     themselves.
     public init(
         arguments: [String] = [], downAfterMs: Int = 1_000, sentinelLines: [String] = [], tlsArguments: [String] = []
     ) async throws(SetupFault) {

@@ -18,8 +18,8 @@ struct Section {
     ]
 
     /// - Parameters:
-    /// - path: for example `kafka.topics`; empty for the whole file.
-    /// - keys: all allowed keys; nil for any.
+    ///   - path: for example `kafka.topics`; empty for the whole file.
+    ///   - keys: all allowed keys; nil for any.
     init(_ node: YAMLNode, path: String, keys: [String]?, problems: ProblemList) {
         self.path = path
         self.problems = problems

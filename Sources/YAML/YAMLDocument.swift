@@ -13,7 +13,7 @@ public struct YAMLDocument: Sendable {
     /// A byte order mark at the beginning is skipped.
     ///
     /// - Parameters:
-    /// - source: the name for marks and faults, such as the file's path.
+    ///   - source: the name for marks and faults, such as the file's path.
     /// - Throws: the first fault that makes the text unreadable, with its line.
     public init(
         parsing bytes: [UInt8], source: String, maxBytes: Int = 1 << 20, maxDepth: Int = 32

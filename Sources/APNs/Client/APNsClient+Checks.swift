@@ -49,9 +49,9 @@ extension APNsClient {
     /// attempts still count. A stale ticket has no effect.
     ///
     /// - Parameters:
-    /// - ticket: identifies the push that was set aside.
-    /// - push: must have the tag and id of the replaced push. A push that APNs can never accept (`PushFault`) ends
-    /// before this returns, as `unprocessed(.notSent)` if no attempt of it may have arrived.
+    ///   - ticket: identifies the push that was set aside.
+    ///   - push: must have the tag and id of the replaced push. A push that APNs can never accept (`PushFault`) ends
+    ///     before this returns, as `unprocessed(.notSent)` if no attempt of it may have arrived.
     public func renew(_ ticket: PushTicket, with push: consuming Push) {
         loop.assertOnLoop()
         guard let slot = table.slot(of: ticket) else { return }

@@ -105,15 +105,15 @@ public final class APNsClient {
     /// Creates a client that has not connected yet. `start()` or the first `send` connects.
     ///
     /// - Parameters:
-    /// - loop: the client's loop. The caller must be on its thread.
-    /// - endpoint: production, sandbox, or another server.
-    /// - credential: of the team or the app. `replaceCredential` changes it later. Nil: none can be used now. Then pushes wait, and
-    ///   nothing connects, until `replaceCredential`.
-    /// - limits: `problems` must be empty.
-    /// - metrics: counters for this thread.
-    /// - log: receives connection and credential events; no token and no payload.
-    /// - delegate: receives outcomes; not retained.
-    /// - seed: for jitter; nil: the loop gives one.
+    ///   - loop: the client's loop. The caller must be on its thread.
+    ///   - endpoint: production, sandbox, or another server.
+    ///   - credential: of the team or the app. `replaceCredential` changes it later. Nil: none can be used now. Then pushes wait,
+    ///     and nothing connects, until `replaceCredential`.
+    ///   - limits: `problems` must be empty.
+    ///   - metrics: counters for this thread.
+    ///   - log: receives connection and credential events; no token and no payload.
+    ///   - delegate: receives outcomes; not retained.
+    ///   - seed: for jitter; nil: the loop gives one.
     /// - Throws: `noTLS` if the trust store or the certificate cannot be used.
     public init(
         loop: Loop, endpoint: APNsEndpoint, credential: APNsCredential?, limits: APNsLimits = APNsLimits(),

@@ -4,10 +4,10 @@ public protocol APNsClientDelegate: AnyObject {
     /// A push that `send` accepted has ended. Called exactly once for each.
     ///
     /// - Parameters:
-    /// - client: the client that accepted it.
-    /// - tag: the sender's tag of the push.
-    /// - outcome: the result.
-    /// - attempts: requests written for it; 0 if it was never sent.
+    ///   - client: the client that accepted it.
+    ///   - tag: the sender's tag of the push.
+    ///   - outcome: the result.
+    ///   - attempts: requests written for it; 0 if it was never sent.
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int)
 
     /// APNs asked to leave the device of this push alone for a time (429). It waits, and the newest push of its kind

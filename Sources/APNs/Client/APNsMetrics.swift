@@ -49,10 +49,10 @@ public final class APNsMetrics {
     /// Clients with the same labels are added up.
     ///
     /// - Parameters:
-    /// - registry: exports the series.
+    ///   - registry: exports the series.
     ///   - app: value of the label `app`.
-    /// - environment: value of the label `env`; nil for no such label.
-    /// - credential: name of the credential set, the label `credential`; nil for no such label.
+    ///   - environment: value of the label `env`; nil for no such label.
+    ///   - credential: name of the credential set, the label `credential`; nil for no such label.
     public init(
         registry: MetricsRegistry, app: String, environment: String? = nil, credential: String? = nil
     ) {

@@ -24,8 +24,8 @@ struct ConnectPacer: Equatable {
     private let refillNanos: UInt64
 
     /// - Parameters:
-    /// - refillSpacingNanos: interval between connects that replace connections lost a moment ago.
-    /// - waitingCapNanos: cap of the back-off while pushes wait.
+    ///   - refillSpacingNanos: interval between connects that replace connections lost a moment ago.
+    ///   - waitingCapNanos: cap of the back-off while pushes wait.
     init(
         spacingNanos: UInt64, refillSpacingNanos: UInt64, burst: Int, refillNanos: UInt64, backoff: Backoff,
         waitingCapNanos: UInt64

@@ -48,7 +48,7 @@ struct ConnectionHealth: Equatable {
     ///
     /// - Parameters:
     ///   - blocked: which limit of the peer keeps waiting pushes from this connection; nil: none.
-    /// - peersTripNanos: the median of the other connections; nil without any.
+    ///   - peersTripNanos: the median of the other connections; nil without any.
     mutating func look(
         inFlight: Int, blocked: Suspicion?, peersTripNanos: UInt64?, stallNanos: UInt64, nowNanos: UInt64
     ) -> Suspicion? {

@@ -17,9 +17,9 @@ public final class PushHeaders: Sendable {
     /// Checks every value, because one bad header byte would cost the whole shared connection.
     ///
     /// - Parameters:
-    /// - common: topic, push type and priority.
-    /// - expirationSeconds: Unix seconds. 0: one attempt, never stored. Nil: APNs' own storage policy.
-    /// - collapseID: at most 64 bytes, printable ASCII without surrounding spaces.
+    ///   - common: topic, push type and priority.
+    ///   - expirationSeconds: Unix seconds. 0: one attempt, never stored. Nil: APNs' own storage policy.
+    ///   - collapseID: at most 64 bytes, printable ASCII without surrounding spaces.
     /// - Throws: `PushFault` naming the header.
     public init(
         _ common: PushTopic, expirationSeconds: Int64? = nil, collapseID: [UInt8]? = nil

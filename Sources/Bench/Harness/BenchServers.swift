@@ -22,9 +22,9 @@ struct BenchServers: Sendable {
     private let simulatorThread: String
 
     /// - Parameters:
-    /// - program: a carillon executable that runs as the worker in place of this program.
-    /// - backlog: the number of unread records in Kafka at one time; nil for all.
-    /// - simulatorThread: must differ between two clusters in one process.
+    ///   - program: a carillon executable that runs as the worker in place of this program.
+    ///   - backlog: the number of unread records in Kafka at one time; nil for all.
+    ///   - simulatorThread: must differ between two clusters in one process.
     init(
         _ settings: BenchSettings, program: String? = nil, backlog: Int? = nil, simulatorThread: String = "simulator"
     ) async throws {

@@ -53,7 +53,7 @@ final class BodyCut: Sendable {
 
     /// - Parameters:
     ///   - text: the body before escaping.
-    /// - limit: characters after this number of bytes are not needed.
+    ///   - limit: characters after this number of bytes are not needed.
     init(_ text: String, limit: Int) {
         var ends: [UInt16] = []
         var used = 0

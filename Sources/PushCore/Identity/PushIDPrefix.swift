@@ -9,8 +9,8 @@ public struct PushIDPrefix: Sendable {
     private var hash = SipHash128(key0: Self.key0, key1: Self.key1)
 
     /// - Parameters:
-    /// - msgID: for a Live Activity its event id, because `msg_id` is optional there.
-    /// - kind: `message`, `revoke` or `live_activity`, because pushes for one message may differ by kind.
+    ///   - msgID: for a Live Activity its event id, because `msg_id` is optional there.
+    ///   - kind: `message`, `revoke` or `live_activity`, because pushes for one message may differ by kind.
     public init(app: String, uid: String, msgID: String, kind: String) {
         hash.update(lengthThen: app)
         hash.update(lengthThen: uid)

@@ -85,8 +85,8 @@ public struct DeadLetterChoice: Equatable, Sendable {
     }
 
     /// - Parameters:
-    /// - app: the record's app; nil if unknown.
-    /// - rule: the rule by which the record is refused today; nil if it is accepted.
+    ///   - app: the record's app; nil if unknown.
+    ///   - rule: the rule by which the record is refused today; nil if it is accepted.
     public func takes(_ note: DeadLetterNote, app: String?, rule: String?) -> Bool {
         if let topic, !topic.isSame(as: note.topic) { return false }
         if let own = self.app, !own.isSame(as: app) { return false }

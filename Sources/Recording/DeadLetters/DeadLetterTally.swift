@@ -34,9 +34,9 @@ public struct DeadLetterTally: Sendable {
     public init() {}
 
     /// - Parameters:
-    /// - app: the record's app; nil if the record names none.
-    /// - isAccepted: true if the worker would accept the record today.
-    /// - rule: the rule by which the worker would refuse it.
+    ///   - app: the record's app; nil if the record names none.
+    ///   - isAccepted: true if the worker would accept the record today.
+    ///   - rule: the rule by which the worker would refuse it.
     public mutating func add(
         _ note: DeadLetterNote, app: String?, atMs: Int64?, isAccepted: Bool, rule: String?
     ) {

@@ -18,10 +18,10 @@ public struct FreshIDs: Sendable {
     private static let hashDigits = 40
 
     /// - Parameters:
-    /// - tag: identifies this replay; at most eight letters and digits.
-    /// - pass: the number of the pass in a loop.
+    ///   - tag: identifies this replay; at most eight letters and digits.
+    ///   - pass: the number of the pass in a loop.
     ///   - seqs: the lowest and the highest sequence number of the recording.
-    /// - startMs: start time of the replay, Unix ms. Sequence numbers of later replays are higher.
+    ///   - startMs: start time of the replay, Unix ms. Sequence numbers of later replays are higher.
     public init(tag: String, pass: Int, seqs: ClosedRange<Int64>?, startMs: Int64) {
         ending = "~" + String(tag.prefix(8)) + (pass == 0 ? "" : String(pass, radix: 36))
         guard let seqs else {

@@ -23,8 +23,8 @@ public struct ReplayPace: Equatable, Sendable {
     /// Seconds after the start.
     ///
     /// - Parameters:
-    /// - index: the number of earlier records, over all passes.
-    /// - recordedSeconds: time since the first record at which this one was recorded, earlier passes included.
+    ///   - index: the number of earlier records, over all passes.
+    ///   - recordedSeconds: time since the first record at which this one was recorded, earlier passes included.
     public func dueSeconds(index: Int, recordedSeconds: Double) -> Double {
         switch kind {
         case .unbounded: 0

@@ -18,8 +18,8 @@ public struct ReplayPatience {
     }
 
     /// - Parameters:
-    /// - state: values that change while the worker makes progress.
-    /// - looks: the number of looks at the group's offsets so far.
+    ///   - state: values that change while the worker makes progress.
+    ///   - looks: the number of looks at the group's offsets so far.
     public mutating func isOver(_ state: [Int], looks: Int, nowNanos: UInt64) -> Bool {
         if state != self.state { (self.state, movedNanos, movedLooks) = (state, nowNanos, looks) }
         let waited = nowNanos &- movedNanos

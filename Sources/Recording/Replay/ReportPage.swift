@@ -6,9 +6,9 @@ public enum ReportPage {
     /// A whole page.
     ///
     /// - Parameters:
-    /// - title: plain text.
-    /// - heading: the title as HTML.
-    /// - verdict: the result in a sentence, as plain text.
+    ///   - title: plain text.
+    ///   - heading: the title as HTML.
+    ///   - verdict: the result in a sentence, as plain text.
     ///   - body: HTML.
     public static func html(title: String, heading: String, verdict: String, isWell: Bool, body: String) -> String {
         """

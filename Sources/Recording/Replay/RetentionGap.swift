@@ -16,8 +16,8 @@ public struct RetentionGap: Sendable, Equatable {
     /// Takes one look at a partition. Looks come in order.
     ///
     /// - Parameters:
-    /// - start: the oldest kept offset. Counting begins at that of the first look.
-    /// - committed: the group's next offset; nil if it has committed nothing yet.
+    ///   - start: the oldest kept offset. Counting begins at that of the first look.
+    ///   - committed: the group's next offset; nil if it has committed nothing yet.
     public mutating func saw(topic: String, partition: Int32, start: Int64, committed: Int64?) {
         let place = Place(topic: topic, partition: partition)
         guard let known = accounted[place] else { return accounted[place] = max(start, committed ?? start) }

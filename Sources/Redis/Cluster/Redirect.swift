@@ -72,10 +72,10 @@ enum RedirectRule {
     }
 
     /// - Parameters:
-    /// - code: must satisfy `isAbout`.
-    /// - redirect: the target of the error; nil for none, or an unreadable one.
-    /// - head: of the command; `tries` does not count this one yet.
-    /// - limitNanos: the maximum age of a command.
+    ///   - code: must satisfy `isAbout`.
+    ///   - redirect: the target of the error; nil for none, or an unreadable one.
+    ///   - head: of the command; `tries` does not count this one yet.
+    ///   - limitNanos: the maximum age of a command.
     static func step(
         _ code: RedisFault.Code, _ redirect: Redirect?, _ head: CommandHead, nowNanos: UInt64, limitNanos: UInt64
     ) -> Step {

@@ -15,8 +15,8 @@ public struct RedisClusterMember: Sendable, Equatable {
     /// Masters in the order of their slots, each before its replicas; nil if the answer is not a map.
     ///
     /// - Parameters:
-    /// - asked: the node that answered. The others use its login.
-    /// - seeds: the configured nodes; see `RedisTopology.allows`.
+    ///   - asked: the node that answered. The others use its login.
+    ///   - seeds: the configured nodes; see `RedisTopology.allows`.
     public static func all(
         in answer: RedisAnswer, asked: RedisEndpoint, seeds: [RedisEndpoint]
     ) throws(RedisFault) -> [RedisClusterMember] {

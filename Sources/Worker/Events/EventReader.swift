@@ -37,8 +37,8 @@ public final class EventReader {
     let zones: SystemZones
 
     /// - Parameters:
-    /// - apps: the ids of the configured apps.
-    /// - maxBytes: maximum size of a record; Kafka's own default is 1 MiB.
+    ///   - apps: the ids of the configured apps.
+    ///   - maxBytes: maximum size of a record; Kafka's own default is 1 MiB.
     ///   - zones: the time zones that settings and binds may name.
     public init(apps: some Sequence<String>, maxBytes: Int = 1 << 20, zones: SystemZones = SystemZones()) {
         self.zones = zones

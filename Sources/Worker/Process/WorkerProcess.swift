@@ -31,9 +31,9 @@ public actor WorkerProcess {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
-    /// - effective: the configuration's values, if `reload` may be called.
+    ///   - effective: the configuration's values, if `reload` may be called.
     ///   - wallClock: a test moves it.
-    /// - timesStages: shards measure the time of each stage, and the allocator counts its calls.
+    ///   - timesStages: shards measure the time of each stage, and the allocator counts its calls.
     public init(
         configuration: Configuration, effective: EffectiveConfiguration? = nil, log: Log,
         registry: MetricsRegistry = MetricsRegistry(), timesStages: Bool = false, wallClock: WallClock = WallClock()

@@ -19,10 +19,9 @@ struct RecentChanges<Change> {
     private let spanNanos: UInt64
 
     /// - Parameters:
-    /// - capacity: the kept weight: a few megabytes.
-    /// - spanNanos: changes this much older than the newest are certainly replicated: a replica that is further behind
-    ///   is not
-    /// made master. A cluster's other nodes continue in this time, so it is longer than a failover.
+    ///   - capacity: the kept weight: a few megabytes.
+    ///   - spanNanos: changes this much older than the newest are certainly replicated: a replica that is further
+    ///     behind is not made master. A cluster's other nodes continue in this time, so it is longer than a failover.
     init(capacity: Int = 8_192, spanNanos: UInt64 = 30_000_000_000) {
         self.capacity = max(1, capacity)
         self.spanNanos = spanNanos
@@ -32,9 +31,9 @@ struct RecentChanges<Change> {
     var count: Int { changes.count }
 
     /// - Parameters:
-    /// - weight: its part of the capacity, in ordinary changes of some hundred bytes; at least 1.
-    /// - generation: the process that served the change's keys at its start.
-    /// - takenNanos: when it was done, monotonic.
+    ///   - weight: its part of the capacity, in ordinary changes of some hundred bytes; at least 1.
+    ///   - generation: the process that served the change's keys at its start.
+    ///   - takenNanos: when it was done, monotonic.
     mutating func append(_ change: Change, weight: Int = 1, generation: UInt32, takenNanos: UInt64) {
         let weight = max(1, weight)
         changes.append(Kept(change: change, generation: generation, takenNanos: takenNanos, weight: weight))

@@ -85,7 +85,7 @@ final class Outbox {
     /// Begins to take the broker's answers.
     ///
     /// - Parameters:
-    /// - topics: where the records go.
+    ///   - topics: where the records go.
     ///   - didSettle: the broker has a record, or it was given up; its tag.
     ///   - didTakeReports: reports were taken, so there may be room for more.
     ///   - keepsWork: a record exceeds the topic's limit, and its tag says whose work it is: true if that stays in memory.

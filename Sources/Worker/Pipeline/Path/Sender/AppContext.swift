@@ -95,7 +95,7 @@ final class AppContext {
     }
 
     /// - Parameters:
-    /// - rate: pushes per second of this shard; 0 for no limit.
+    ///   - rate: pushes per second of this shard; 0 for no limit.
     ///   - share: `limits.share`.
     init(
         policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, coalesceNanos: UInt64,

@@ -66,8 +66,8 @@ struct AppInHand {
     /// Called several times a second.
     ///
     /// - Parameters:
-    /// - pushesAhead: the app's pushes that wait for streams.
-    /// - isHeld: reading has stopped for lack of room for a while.
+    ///   - pushesAhead: the app's pushes that wait for streams.
+    ///   - isHeld: reading has stopped for lack of room for a while.
     mutating func look(pushesAhead: Int, isHeld: Bool, _ limits: PipelineLimits, nowNanos: UInt64) {
         if !limits.isShared { return }
         let mine = share * Double(limits.pushesAheadMax)

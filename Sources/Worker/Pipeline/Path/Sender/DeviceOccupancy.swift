@@ -33,8 +33,8 @@ package final class DeviceOccupancy: @unchecked Sendable {
     private let members = Guarded<[Member]>([])
 
     /// - Parameters:
-    /// - bits: the table has 2 to the power of `bits` cells, of four bytes each; 1 ... 24.
-    /// - nowNanos: the monotonic clock that all shards share.
+    ///   - bits: the table has 2 to the power of `bits` cells, of four bytes each; 1 ... 24.
+    ///   - nowNanos: the monotonic clock that all shards share.
     package init(bits: Int = 20, nowNanos: @escaping @Sendable () -> UInt64 = Loop.monotonicNanos) {
         let bits = min(max(bits, 1), 24)
         count = 1 << bits

@@ -34,9 +34,9 @@ final class Sender {
     static let holdNanos: UInt64 = 10_000_000_000
 
     /// - Parameters:
-    /// - occupancy: devices with a push in flight in the process; nil with a single shard.
-    /// - index: the shard's number.
-    /// - parked: work that this shard parked recently.
+    ///   - occupancy: devices with a push in flight in the process; nil with a single shard.
+    ///   - index: the shard's number.
+    ///   - parked: work that this shard parked recently.
     init(
         _ shard: ShardContext, _ work: WorkTable, apps: [AppContext], occupancy: DeviceOccupancy?,
         index: Int, parked: ParkedDevices
