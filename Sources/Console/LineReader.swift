@@ -40,6 +40,12 @@ public final class LineReader {
 
     deinit { if fd >= 0 { close(fd) } }
 
+    /// Whether another reader of the path begins at the first line again: a file, and no pipe or device.
+    public var isRepeatable: Bool {
+        var status = stat()
+        return path != "-" && fstat(fd, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
     /// The next line that is not blank, without its line end; nil at the end of the file.
     public func next() throws(Fault) -> [UInt8]? {
         while let line = try nextOfAll() {

@@ -30,6 +30,18 @@ import Zstd
         #expect(try Self.lines(Self.packed(Array(text.utf8))) == lines)
     }
 
+    @Test func `a file can be read again, a pipe cannot`() throws {
+        let folder = try TemporaryFolder()
+        #expect(try LineReader(path: folder.write([0x61], to: "f")).isRepeatable)
+        let pipe = folder.file("pipe")
+        #expect(mkfifo(pipe, 0o600) == 0)
+        // A reader opens a pipe only if a writer is there.
+        let writer = open(pipe, O_RDWR | O_CLOEXEC)
+        defer { close(writer) }
+        #expect(try !LineReader(path: pipe).isRepeatable)
+        #expect(try !LineReader(path: "-").isRepeatable)
+    }
+
     @Test func longFilesComeWholePlainAndCompressedInSeveralFrames() throws {
         let wanted = (0..<20_000).map { "line \($0) " + String(repeating: "x", count: $0 % 300) }
         let text = Array(wanted.joined(separator: "\n").utf8)

@@ -28,6 +28,9 @@ struct ReplaySurvey {
 
     init(_ source: ReplaySource, path: String, stop: StopFlag) throws {
         let reader = try LineReader(path: path)
+        guard reader.isRepeatable else {
+            throw ReplayFault(message: "\(path) is no file: --in needs one, because replay reads it more than once")
+        }
         while !stop.isSet, let line = try reader.next() {
             count += 1
             let record = source.read(line)

@@ -86,9 +86,6 @@ struct ReplayCommand: Command {
                 message: "--ramp needs --rate or --speed: without them there is no pace to rise to")
         }
         settings.pace = ReplayPace(kind, rampSeconds: ramp ?? 0)
-        if settings.input == "-" {
-            throw Arguments.UsageError(message: "--in needs a file: it is read more than once")
-        }
     }
 
     /// Parses `500` or `0.5`. A suffix such as in `500/s` or `2x` is ignored.
