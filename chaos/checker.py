@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.checks import badges, duplicates, order, outcomes, persons, statistics
-from chaos.evidence import Evidence
+from chaos.checks import badges, duplicates, moves, order, outcomes, persons, statistics
+from chaos.evidence import Evidence, Move
 from chaos.facts import Facts
 from chaos.findings import Finding
 from chaos.replication import Failover
@@ -25,7 +25,7 @@ def judge(evidence: Evidence) -> Report:
     facts = Facts(evidence)
     findings = [
         finding
-        for group in (outcomes, duplicates, persons, badges, order, statistics)
+        for group in (outcomes, duplicates, persons, badges, order, statistics, moves)
         for finding in group.check(facts)
     ]
     return Report(evidence.run.seed, evidence.run.fault, findings, figures(facts))
@@ -35,6 +35,12 @@ def failover_text(facts: Facts, failover: Failover) -> str:
     spans = ", ".join(f"{facts.clock(start)} to {facts.clock(end)}" for start, end in failover.spans)
     risk = "nothing lost, by hand" if failover.handed else f"what was written in {spans or 'no time'} may be lost"
     return f"{facts.clock(failover.at_ms)} {failover.old} → {failover.new}: {risk}"
+
+
+def move_text(facts: Facts, move: Move) -> str:
+    """When, and how many records of each topic the mirror has not."""
+    missing = ", ".join(f"{topic} {sum(begins.values())}" for topic, begins in move.begins.items())
+    return f"{facts.clock(move.at_ms)}; the mirror lacks {missing} records"
 
 
 def figures(facts: Facts) -> dict[str, Any]:
@@ -57,6 +63,7 @@ def figures(facts: Facts) -> dict[str, Any]:
         "plain_by_incident_ms": order.plain_of_incidents(facts),
         "worst_by_incident_ms": order.worst_of_incidents(facts),
         "failovers": [failover_text(facts, failover) for failover in facts.failovers],
+        "moves": [move_text(facts, move) for move in evidence.run.moves],
         "exposed_users": sum(
             any(facts.claim_may_be_lost(event, uid) for event in events)
             for uid, events in badges.messages_of_users(facts).items()

@@ -19,8 +19,9 @@ RESULTS = "push.results"
 DELIVERIES = "im.deliveries"
 FEEDBACK = "push.feedback"
 DEAD_LETTER = "push.dead-letter"
-# The workers' own topic for the members of large groups.
+# The workers' own topics: members of large groups, and work that waits.
 CHUNKS = "carillon.chunks"
+PARKED = "carillon.parked"
 INPUTS = (EVENTS, USER_STATE)
 OUTPUTS = (RESULTS, DELIVERIES, FEEDBACK, DEAD_LETTER)
 
@@ -157,6 +158,20 @@ class Exit:
     tail: str = ""
 
 
+@dataclass(frozen=True)
+class Move:
+    """A move to another Kafka cluster: a mirror that lacks the oldest records, so that its offsets are lower.
+
+    The evidence has the first cluster's offsets only: those of the mirror are raised by the number of missing records.
+    """
+
+    at_ms: int
+    # topic -> partition -> offset of the mirror's oldest record.
+    begins: dict[str, dict[str, int]] = field(default_factory=dict)
+    # The same of the group's offsets there.
+    translated: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
 @dataclass
 class Device:
     """A device of the run; `state` is `fg` or `bg` for a live phone, `desktop` for a live desktop, empty for none."""
@@ -193,6 +208,8 @@ class Run:
     badges: dict[str, int] = field(default_factory=dict)
     # By verdict, as `carillon stats` tells it, without numbers alone; None: not known.
     stats: dict[str, int] | None = None
+    # To another Kafka cluster; at most one.
+    moves: list[Move] = field(default_factory=list)
 
 
 @dataclass
@@ -237,6 +254,7 @@ class Evidence:
     def load(cls, folder: Path) -> Evidence:
         fields = json.loads((folder / "run.json").read_text())
         fields["devices"] = [Device(**item) for item in fields["devices"]]
+        fields["moves"] = [Move(**item) for item in fields.get("moves", [])]
         fields["lease_gaps"] = [(start, end) for start, end in fields["lease_gaps"]]
         evidence = cls(run=Run(**fields), pushes=read_ledger(folder / "ledger.ndjson"))
         for name, kind in cls._LISTS:

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.evidence import EVENTS, FINAL_VERDICTS, USER_STATE, Evidence, Instant, Produced, Push, Read
-from chaos.replication import SLOTS, Failover, failovers_of
-from chaos.traffic import APP
+from chaos.evidence import EVENTS, FINAL_VERDICTS, USER_STATE, Evidence, Instant, Move, Produced, Push, Read
+from chaos.replication import SLOTS, Failover, failovers_of, restored
+from chaos.traffic import APP, BIG_GROUP
 
 # What a settled change may still be overtaken by.
 GRACE_MS = 1000
@@ -23,10 +23,15 @@ BIND_MS = 3000
 DISTURBANCE_MS = 20_000
 # How far back the messages lie behind which one may wait.
 QUEUE_MS = 10_000
+# Orders that end a worker. Outcomes from so long before are counted.
+ENDS = ("term", "kill")
+COUNTED_MS = 2000
 # Faults after which answers on the connection may be lost.
 SILENT = ("freeze", "close")
 # Kinds of orders that fall on Redis.
 REDIS = ("redis", "cluster", "sentinel")
+# Orders that make no state late.
+HARMLESS = ("apns", "kafka-mirror", "redis-backup")
 
 
 @dataclass
@@ -227,7 +232,7 @@ class Facts:
             self._delivery(delivery)
         self.silences = [push for push in self.evidence.pushes if push.fault.startswith(SILENT)]
         self.breaks = [instant for instant in self.evidence.instants if instant.breaks]
-        self.failovers = failovers_of(self.evidence.replication)
+        self.failovers = failovers_of(self.evidence.replication) + restored(self.evidence.instants)
 
     def _delivery(self, delivery: Read) -> None:
         msg_id = delivery.value.get("event", {}).get("msg_id", "")
@@ -283,10 +288,38 @@ class Facts:
         """Whether a stopped worker went on just before."""
         return any(instant.resumes and 0 <= at_ms - instant.at_ms <= THAW_MS for instant in self.evidence.instants)
 
-    def may_be_lost(self, uid: str, start_ms: int, end_ms: int | None) -> bool:
-        """Whether a failover may have lost what was written of the user between these moments; None: not known."""
+    def may_be_lost(self, uid: str, start_ms: int, end_ms: int | None, by_ms: int | None = None) -> bool:
+        """Whether a failover may have lost what was written of the user between these moments; None: not known.
+
+        `by_ms`: it was lost by then.
+        """
         end = end_ms if end_ms is not None else start_ms + DISTURBANCE_MS
-        return any(failover.may_have_lost(slot_of(uid), start_ms, end) for failover in self.failovers)
+        return any(
+            failover.may_have_lost(slot_of(uid), start_ms, end) and (by_ms is None or failover.lost_ms <= by_ms)
+            for failover in self.failovers
+        )
+
+    def state_may_be_lost(self, uid: str, start_ms: int, end_ms: int | None) -> bool:
+        """The same of user state: after a move to another Kafka cluster all of it is applied again."""
+        return not self.evidence.run.moves and self.may_be_lost(uid, start_ms, end_ms)
+
+    def is_left_behind(self, event: Event, start_ms: int, end_ms: int) -> bool:
+        """A move lay between, after which the event's record is not read again: the group's offset there is higher."""
+        return any(
+            start_ms <= move.at_ms <= end_ms
+            # A large group's members have records of their own.
+            and event.conv != BIG_GROUP
+            and event.offset < move.translated.get(EVENTS, {}).get(str(event.partition), 0)
+            for move in self.evidence.run.moves
+        )
+
+    def was_open(self, event: Event, move: Move) -> bool:
+        """Whether the event was in work when the workers of the first cluster ended, or had ended just before."""
+        ends = [instant.at_ms for instant in self.evidence.instants if instant.what in ENDS]
+        end = max((at for at in ends if at < move.at_ms), default=move.at_ms)
+        records = (self.results.get((event.event_id, uid), []) for uid in event.recipients)
+        firsts = (min((record.at_ms for record in several), default=end) for several in records)
+        return event.at_ms <= end and any(first > end - COUNTED_MS for first in firsts)
 
     def claim_may_be_lost(self, event: Event, uid: str) -> bool:
         """The user was claimed between the event's record and the first that came of it."""
@@ -306,11 +339,11 @@ class Facts:
         return {slot_of(name) for name in names}
 
     def disturbed(self, start_ms: int, end_ms: int, what: str | tuple[str, ...] = "") -> bool:
-        """Whether anything was done to the system around that span that may make state late; APNs has no part in it."""
+        """Whether anything was done to the system around that span that may make state late."""
         return any(
             start_ms - DISTURBANCE_MS <= instant.at_ms <= end_ms
             for instant in self.evidence.instants
-            if instant.what.startswith(what) and not instant.what.startswith("apns")
+            if instant.what.startswith(what) and not instant.what.startswith(HARMLESS)
         )
 
     def broke_between(self, start_ms: int, end_ms: int) -> bool:

@@ -29,6 +29,7 @@ KINDS: dict[str, str] = {
     "order": "pushes of one conversation reach a device in the order of their events, resends apart",
     "overlap": "one process has one push in flight per device",
     "statistics": "`carillon stats` counts each outcome once, unless Redis was away, full or replaced",
+    "move": "after a move to another Kafka cluster nothing is pushed until all user state is applied again",
     "slow": "a rollout delays nothing by over 2 s beyond plain consumers; what waits for APNs goes 10 s after its "
     "return, what waits for a master of Redis 10 s after another took over; nothing waits for one without its keys",
 }

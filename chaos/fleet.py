@@ -102,6 +102,11 @@ class Fleet:
         self.exits.append(end)
         self._say(f"{worker.name} ended with {code}")
 
+    def await_ends(self) -> None:
+        """Of all that were asked to end."""
+        for worker in self:
+            self.await_end(worker)
+
     def await_end(self, worker: Worker, seconds: float = 30) -> None:
         """Until a worker that was asked to end is gone; one that does not go is killed, which its exit code tells."""
         end = time.monotonic() + seconds
@@ -135,27 +140,37 @@ class Fleet:
         except OSError as why:
             self._say(f"{worker.name} gave no {page}: {why}")
 
-    def rebalances(self) -> list[Instant]:
-        """When partitions were given up, as the workers' logs tell to the millisecond."""
+    def told(self) -> list[Instant]:
+        """What the workers' logs tell to the millisecond: when partitions were given up, and about older data."""
         found: list[Instant] = []
         for worker in self:
-            found += rebalances_of(worker.name, worker.err.read_text(errors="replace"))
+            found += told_by(worker.name, worker.err.read_text(errors="replace"))
         # Every drained worker gave its partitions up: without these lines a lawful repeat would look like a defect.
-        if not found and any(end.asked_ms is not None for end in self.exits):
+        is_told = any(instant.what == "revoked" for instant in found)
+        if not is_told and any(end.asked_ms is not None for end in self.exits):
             raise SetupFault("no worker's log tells when its partitions were revoked")
         return found
 
 
-def rebalances_of(worker: str, log: str) -> list[Instant]:
+# The beginning of a log line's text -> the name of its instant.
+TOLD = {
+    "partitions revoked": "revoked",
+    "Redis has the user state of another Kafka cluster": "other-log",
+    "Redis has its data again": "resumed",
+}
+
+
+def told_by(worker: str, log: str) -> list[Instant]:
     found: list[Instant] = []
     for line in log.splitlines():
-        if '"partitions revoked"' not in line:
+        what = next((what for text, what in TOLD.items() if f'"{text}' in line), None)
+        if what is None:
             continue
         try:
             at = milliseconds(json.loads(line))
         except ValueError:
             continue
-        found.append(Instant(at, "revoked", worker, breaks=True))
+        found.append(Instant(at, what, worker, breaks=what == "revoked"))
     return found
 
 

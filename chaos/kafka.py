@@ -16,6 +16,8 @@ from chaos.servers import now_ms
 from chaos.traffic import Send
 
 GROUP = "carillon"
+# (topic, partition) -> how much higher the first cluster's offsets are (`evidence.Move`).
+Begins = dict[tuple[str, int], int]
 _QUIET = {"log_level": 2, "socket.nagle.disable": True, "reconnect.backoff.max.ms": 500}
 
 
@@ -23,32 +25,35 @@ class Writer:
     """Writes records and notes where the broker put them. For any thread."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                # A record may be written twice where its answer was lost: the worker has to bear that, while an
-                # idempotent producer can be dead for good after a cut.
-                "max.in.flight.requests.per.connection": 1,
-                "acks": "all",
-                "linger.ms": 2,
-                "message.timeout.ms": 120_000,
-                "error_cb": self._note_error,
-                **_QUIET,
-            }
-        )
         self._last_error = ""
+        self._producer = producer(bootstrap, self._note_error)
+        self._begins: Begins = {}
+        self._turn = threading.RLock()
         self._lock = threading.Lock()
         self.produced: list[Produced] = []
         self.failures: list[str] = []
 
     def write(self, send: Send) -> None:
+        with self._turn:
+            self._write(send, self._begins)
+
+    def move(self, bootstrap: str, begins: Begins, catch_up: Callable[[], None]) -> None:
+        """Writes to the mirror from now on, which has all that was written before."""
+        with self._turn:
+            self.flush()
+            catch_up()
+            self._producer = producer(bootstrap, self._note_error)
+            self._begins = begins
+
+    def _write(self, send: Send, begins: Begins) -> None:
         text = send.raw if send.value is None else json.dumps(send.value, separators=(",", ":"))
 
         def note(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 self.failures.append(str(error))
                 return
-            place = (message.topic(), message.partition(), message.offset())
+            topic, partition = message.topic(), message.partition()
+            place = (topic, partition, message.offset() + begins.get((topic, partition), 0))
             with self._lock:
                 self.produced.append(Produced(now_ms(), *place, send.key, send.value, send.raw))
 
@@ -67,7 +72,23 @@ class Writer:
             raise KafkaException(f"{left} records were not written; {self.failures[:3]}; {self._last_error}")
 
 
-def _reader(bootstrap: str, group: str) -> Consumer:
+def producer(bootstrap: str, error_cb: Callable[[KafkaError], None]) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            # A record may be written twice where its answer was lost: the worker has to bear that, while an
+            # idempotent producer can be dead for good after a cut.
+            "max.in.flight.requests.per.connection": 1,
+            "acks": "all",
+            "linger.ms": 2,
+            "message.timeout.ms": 120_000,
+            "error_cb": error_cb,
+            **_QUIET,
+        }
+    )
+
+
+def reader(bootstrap: str, group: str) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -83,9 +104,10 @@ def _reader(bootstrap: str, group: str) -> Consumer:
 class Watcher(threading.Thread):
     """Asks for the group's committed offsets and the partitions' ends, several times a second."""
 
-    def __init__(self, bootstrap: str, partitions: int, every_s: float = 0.1) -> None:
+    def __init__(self, bootstrap: str, partitions: int, every_s: float = 0.1, begins: Begins | None = None) -> None:
         super().__init__(daemon=True, name="commits")
-        self._consumer = _reader(bootstrap, GROUP)
+        self._consumer = reader(bootstrap, GROUP)
+        self._begins = begins or {}
         self._places = [TopicPartition(topic, index) for topic in INPUTS for index in range(partitions)]
         self._every_s = every_s
         self._ended = threading.Event()
@@ -106,9 +128,10 @@ class Watcher(threading.Thread):
         at = now_ms()
         for place in found:
             key = (place.topic, place.partition)
-            if place.error is None and place.offset >= 0 and place.offset != self._committed.get(key):
-                self._committed[key] = place.offset
-                self.commits.append(Commit(at, place.topic, place.partition, place.offset))
+            offset = place.offset + self._begins.get(key, 0)
+            if place.error is None and place.offset >= 0 and offset != self._committed.get(key):
+                self._committed[key] = offset
+                self.commits.append(Commit(at, place.topic, place.partition, offset))
 
     def committed(self, topic: str, partition: int) -> int:
         with self._lock:
@@ -170,7 +193,7 @@ class Tail(threading.Thread):
 
     def __init__(self, bootstrap: str, topics: list[str], partitions: int, take: Callable[[Read], None]) -> None:
         super().__init__(daemon=True, name="tail")
-        self._consumer = _reader(bootstrap, "chaos-tail")
+        self._consumer = reader(bootstrap, "chaos-tail")
         self._consumer.assign([TopicPartition(topic, index, 0) for topic in topics for index in range(partitions)])
         self._ended = threading.Event()
         self._take = take

@@ -57,9 +57,13 @@ class Nemesis(threading.Thread):
 
     def _perform(self, action: Action) -> None:
         self._world.say(f"{action.verb} {action.target}")
+        if action.verb == "await":
+            return self._world.fleet.await_ends()
         self._note(action)
         prefix, _, order = action.verb.partition("-")
-        if prefix == "redis":
+        if prefix == "kafka":
+            self._world.move(order)
+        elif prefix == "redis":
             self._world.redis.perform(order, action.target)
         elif isinstance(self._world.redis, Group) and prefix == self._world.redis.kind:
             self._world.redis.own(order, action.target)
@@ -69,6 +73,7 @@ class Nemesis(threading.Thread):
             self._apns(order)
         else:
             self._worker(action)
+        return None
 
     def _note(self, action: Action) -> None:
         breaks = action.verb in BREAKING

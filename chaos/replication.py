@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import redis
 
-from chaos.evidence import Sample
+from chaos.evidence import Instant, Sample
 from chaos.servers import connect, now_ms
 
 SLOTS = 16_384
@@ -36,6 +36,8 @@ class Failover:
     spans: tuple[tuple[int, int], ...]
     # The master was there and helped (CLUSTER FAILOVER): nothing is lost.
     handed: bool = False
+    # Until then everything was there; 0: not known.
+    lost_ms: int = 0
 
     def serves(self, slot: int) -> bool:
         return any(low <= slot <= high for low, high in self.slots)
@@ -134,6 +136,21 @@ def slots_of(client: redis.Redis) -> list[tuple[int, int]]:
             ranges = [word.split("-") for word in words[8:] if not word.startswith("[")]
             return [(int(ends[0]), int(ends[-1])) for ends in ranges]
     return []
+
+
+def restored(instants: Iterable[Instant]) -> list[Failover]:
+    """A single Redis that started from a backup is as a replica that was cut off since then."""
+    found: list[Failover] = []
+    backup_ms: int | None = None
+    for instant in instants:
+        if instant.what == "redis-backup":
+            backup_ms = instant.at_ms
+        elif instant.what == "redis-restore" and backup_ms is not None:
+            span = (backup_ms, instant.at_ms)
+            found.append(
+                Failover("redis", "its backup", instant.at_ms, ((0, SLOTS - 1),), (span,), lost_ms=instant.at_ms)
+            )
+    return found
 
 
 def failovers_of(samples: Iterable[Sample]) -> list[Failover]:

@@ -44,7 +44,9 @@ def as_text(report: Report) -> str:
         lines.append(f"  worst around {incident}: {worst} ms")
     for failover in figures["failovers"]:
         lines.append(f"  failover {failover}")
-    if figures["failovers"]:
+    for move in figures["moves"]:
+        lines.append(f"  moved to another Kafka cluster at {move}")
+    if figures["failovers"] or figures["moves"]:
         told = ", ".join(f"{kind} {number}" for kind, number in sorted(figures["allowed"].items())) or "nothing"
         lines.append(f"  {figures['exposed_users']} users may have lost a write; what was allowed for it: {told}")
     for kind in KINDS:

@@ -259,6 +259,41 @@ def stop_503(rng: random.Random, shape: Shape) -> list[Action]:
     return apns_503(rng, shape) + stop(rng, shape)
 
 
+def kafka_move(rng: random.Random, shape: Shape) -> list[Action]:
+    """As docs/operations.md tells it; the workers end by SIGTERM or by kill -9, some of them amid a large group."""
+    mirror = _at(rng, shape, 0.12, 0.18)
+    end = rng.choice([_at(rng, shape, 0.36, 0.45), shape.big_times[1] + rng.uniform(0.05, 0.8)])
+    verb = rng.choice(["term", "kill"])
+    start = end + rng.uniform(0.5, 3)
+    return [
+        Action(mirror, "kafka-mirror"),
+        *(Action(end, verb, worker) for worker in shape.workers),
+        Action(start, "await"),
+        Action(start, "kafka-move"),
+        *(Action(start, "start", worker) for worker in shape.workers),
+        Action(start + rng.uniform(0.5, 6), "kafka-point"),
+    ]
+
+
+def unavailable_kafka_move(rng: random.Random, shape: Shape) -> list[Action]:
+    """Pushes that wait for APNs move too."""
+    return kafka_move(rng, shape) + apns_503(rng, shape)
+
+
+def kafka_move_backup(rng: random.Random, shape: Shape) -> list[Action]:
+    """Redis is lost too: it starts from a backup some seconds old, before the workers do."""
+    actions = kafka_move(rng, shape)
+    backup = Action(_at(rng, shape, 0.22, 0.32), "redis-backup")
+    where = next(index for index, action in enumerate(actions) if action.verb == "kafka-move")
+    return [*actions[:where], Action(actions[where].at_s, "redis-restore"), *actions[where:], backup]
+
+
+def kafka_move_late_backup(rng: random.Random, shape: Shape) -> list[Action]:
+    """Redis is lost after the move, and starts from a backup from before it: its places are of the first cluster."""
+    backup, restore = _at(rng, shape, 0.22, 0.32), _at(rng, shape, 0.85, 0.95)
+    return [*kafka_move(rng, shape), Action(backup, "redis-backup"), Action(restore, "redis-restore")]
+
+
 def cluster_kill(rng: random.Random, shape: Shape) -> list[Action]:
     """A master dies, its replica takes over after the node timeout, and it comes back as that one's replica."""
     at, shard = _at(rng, shape), _shard(rng)
@@ -380,6 +415,14 @@ FAULTS: dict[str, Maker] = {
     "scan+join": scan_join,
     "broker+kill": broker_kill,
     "rolling-fast": rolling_fast,
+    "kafka-move": kafka_move,
+    "503+kafka-move": unavailable_kafka_move,
+}
+
+# Of one server.
+SINGLE_FAULTS: dict[str, Maker] = {
+    "kafka-move+backup": kafka_move_backup,
+    "kafka-move+late-backup": kafka_move_late_backup,
 }
 
 CLUSTER_FAULTS: dict[str, Maker] = {
@@ -400,13 +443,13 @@ SENTINEL_FAULTS: dict[str, Maker] = {
     "sentinel-kill+kill": sentinel_kill_kill,
 }
 
-ALL_FAULTS = FAULTS | CLUSTER_FAULTS | SENTINEL_FAULTS
+ALL_FAULTS = FAULTS | SINGLE_FAULTS | CLUSTER_FAULTS | SENTINEL_FAULTS
 
 
 def kinds_of(redis: str) -> list[str]:
-    """What can be played on such a Redis, its own kinds first."""
+    """What can be played on such a Redis, a group's own kinds first."""
     own = {"cluster": CLUSTER_FAULTS, "sentinel": SENTINEL_FAULTS}.get(redis, {})
-    return [*own, *FAULTS]
+    return [*own, *FAULTS] if own else [*FAULTS, *SINGLE_FAULTS]
 
 
 def make(fault: str, seed: int, shape: Shape) -> list[Action]:

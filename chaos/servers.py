@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -129,6 +130,8 @@ class RedisServer(Process):
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
+        self._data = folder / "redis" / "appendonlydir"
+        self._backup = folder / "redis-backup"
         place = folder / "redis"
         place.mkdir()
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(place)]
@@ -148,14 +151,26 @@ class RedisServer(Process):
     def await_ready(self, seconds: float = 20) -> None:
         await_answer("redis-server", self.client, seconds)
 
+    def back_up(self) -> None:
+        """All that it has acknowledged stands in these files, of which the last may end in the midst of a write."""
+        shutil.copytree(self._data, self._backup)
+
+    def restore(self) -> None:
+        """It is lost, and starts from the backup."""
+        self.kill()
+        shutil.rmtree(self._data)
+        shutil.copytree(self._backup, self._data)
+        self.start()
+        self.await_ready()
+
 
 class Broker(Process):
     """`carillon broker`: its faults are orders on standard input."""
 
     kind = "embedded"
 
-    def __init__(self, folder: Path, binary: Path, partitions: int) -> None:
-        super().__init__("broker", folder, [str(binary), "broker", "--default-topics", str(partitions), "--json"])
+    def __init__(self, folder: Path, binary: Path, partitions: int, name: str = "broker") -> None:
+        super().__init__(name, folder, [str(binary), "broker", "--default-topics", str(partitions), "--json"])
         self.bootstrap = ""
 
     def open(self) -> None:
@@ -174,14 +189,14 @@ class TansuBroker(Process):
 
     kind = "tansu"
 
-    def __init__(self, folder: Path, program: Path, partitions: int, topics: list[str]) -> None:
+    def __init__(self, folder: Path, program: Path, partitions: int, topics: list[str], name: str = "broker") -> None:
         self.bootstrap = f"127.0.0.1:{free_port()}"
         self.program = program
         self.partitions = partitions
         self.topics = topics
         url = f"tcp://{self.bootstrap}"
         command = [str(program), "broker", "--listener-url", url, "--advertised-listener-url", url]
-        super().__init__("broker", folder, [*command, "--storage-engine", "memory://tansu/"], {"RUST_LOG": "warn"})
+        super().__init__(name, folder, [*command, "--storage-engine", "memory://tansu/"], {"RUST_LOG": "warn"})
 
     def open(self) -> None:
         self.start()

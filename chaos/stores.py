@@ -161,6 +161,10 @@ class Single:
             self.server.pause()
         elif order == "resume":
             self.server.resume()
+        elif order == "backup":
+            self.server.back_up()
+        elif order == "restore":
+            self.server.restore()
         else:
             insist(self.client(), COMMANDS[order])
 

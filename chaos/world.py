@@ -19,10 +19,13 @@ from chaos.evidence import (
     FINAL_VERDICTS,
     INPUTS,
     OUTPUTS,
+    PARKED,
     RESULTS,
+    Commit,
     Delay,
     Evidence,
     Instant,
+    Move,
     Read,
     Run,
     read_ledger,
@@ -31,6 +34,7 @@ from chaos.facts import slot_of
 from chaos.fleet import Fleet
 from chaos.gateway import Acks, Presence
 from chaos.kafka import Tail, Watcher, Writer, ends_of
+from chaos.mirror import Mirror
 from chaos.nemesis import Nemesis, scenario
 from chaos.plain import Plain
 from chaos.servers import Broker, BrokerDied, SetupFault, Simulator, TansuBroker, configuration, now_ms
@@ -46,7 +50,7 @@ class World:
         self._say = say
         self.folder = settings.folder
         self.config = self.folder / "carillon.yaml"
-        self.broker = self._broker()
+        self.first = self.broker = self._broker("broker")
         self.simulator = Simulator(self.folder, settings.binary)
         self.fleet = Fleet(settings, self.config, self.say)
         self.base_ms = 0
@@ -55,6 +59,11 @@ class World:
         self.reads: dict[str, list[Read]] = {topic: [] for topic in OUTPUTS}
         # Beside the workers, where a rollout is to be judged.
         self.plain: Plain | None = None
+        # Another Kafka cluster, where the run moves to one.
+        self.mirror: Mirror | None = None
+        self.moves: list[Move] = []
+        self.tails: list[Tail] = []
+        self._commits: list[Commit] = []
 
     def _busy_slots(self) -> set[int]:
         """Of users, their tokens and groups, where there is a cluster."""
@@ -62,12 +71,12 @@ class World:
         everybody = {uid for members in self.people.groups.values() for uid in members}
         return {slot_of(name) for name in (*self.people.users, *tokens, *self.people.groups, *everybody)}
 
-    def _broker(self) -> Broker | TansuBroker:
+    def _broker(self, name: str) -> Broker | TansuBroker:
         partitions = self.settings.partitions
         if self.settings.broker == "tansu" and self.settings.tansu:
-            topics = [*INPUTS, *OUTPUTS, "push.sms", CHUNKS, "carillon.parked"]
-            return TansuBroker(self.folder, self.settings.tansu, partitions, topics)
-        return Broker(self.folder, self.settings.binary, partitions)
+            topics = [*INPUTS, *OUTPUTS, "push.sms", CHUNKS, PARKED]
+            return TansuBroker(self.folder, self.settings.tansu, partitions, topics, name)
+        return Broker(self.folder, self.settings.binary, partitions, name)
 
     def say(self, text: str) -> None:
         """With the time since the traffic began."""
@@ -94,11 +103,13 @@ class World:
         delays = self.plain.close() if self.plain else []
         self.fleet.terminate_all()
         stats = self._stats()
-        self.tail.end()
+        for tail in self.tails:
+            tail.end()
         self.presence.end()
         self.watcher.end()
-        if self.tail.offsets.gaps:
-            raise SetupFault(f"the broker did not deliver all of its records: {', '.join(self.tail.offsets.gaps)}")
+        gaps = [gap for tail in self.tails for gap in tail.offsets.gaps]
+        if gaps:
+            raise SetupFault(f"the broker did not deliver all of its records: {', '.join(gaps)}")
         return self._evidence(nemesis.instants, ends, badges, stats, delays)
 
     # Set-up.
@@ -163,13 +174,57 @@ class World:
     def _watch(self) -> None:
         self.watcher = Watcher(self.broker.bootstrap, self.settings.partitions)
         self.watcher.start()
-        self.tail = Tail(self.broker.bootstrap, list(OUTPUTS), self.settings.partitions, self._take)
-        self.tail.start()
+        self._follow(self.broker, self._take)
+
+    def _follow(self, broker: Broker | TansuBroker, take: Callable[[Read], None]) -> None:
+        tail = Tail(broker.bootstrap, list(OUTPUTS), self.settings.partitions, take)
+        self.tails.append(tail)
+        tail.start()
 
     def _take(self, record: Read) -> None:
         self.reads[record.topic].append(record)
         if record.topic == DELIVERIES:
             self.acks.take(record)
+
+    # Another Kafka cluster.
+
+    def move(self, order: str) -> None:
+        """An order `kafka-…`: the steps of docs/operations.md, in their order."""
+        if order == "mirror":
+            self._open_mirror()
+        elif order == "move":
+            self._move()
+        elif order == "point" and self.mirror is not None:
+            self.writer.move(self.mirror.broker.bootstrap, self.mirror.begins, self.mirror.catch_up)
+
+    def _open_mirror(self) -> None:
+        self.mirror = mirror = Mirror(
+            self.broker.bootstrap, self._broker("mirror"), self.settings.partitions, self.settings.seed
+        )
+        mirror.open()
+        self._follow(mirror.broker, lambda record: self._take(mirror.as_first(record)))
+
+    def _move(self) -> None:
+        """No worker runs, what they have written is mirrored, and so is the group; then they get the other address."""
+        if self.mirror is None:
+            raise SetupFault("there is no mirror to move to")
+        self.fleet.await_ends()
+        self.moves.append(self.mirror.translate())
+        self.watcher.end()
+        self._commits = self.watcher.commits
+        self.broker = self.mirror.broker
+        self.config.write_text(self._configuration())
+        self._check()
+        self.watcher = Watcher(self.broker.bootstrap, self.settings.partitions, begins=self.mirror.begins)
+        self.watcher.start()
+
+    def _check(self) -> None:
+        """As the recipe has it before the workers start."""
+        command = [str(self.settings.binary), "check", "--config", str(self.config)]
+        with (self.folder / "check.out").open("wb") as out:
+            ended = subprocess.run(command, stdout=out, stderr=out, timeout=60, env={**os.environ, **self.fleet.env})
+        if ended.returncode != 0:
+            raise SetupFault(f"`carillon check` refuses the other Kafka cluster: {self.folder / 'check.out'}")
 
     # Traffic.
 
@@ -279,6 +334,7 @@ class World:
             ends=ends,
             badges=badges,
             stats=stats,
+            moves=self.moves,
         )
         return Evidence(
             run=run,
@@ -288,9 +344,9 @@ class World:
             deliveries=self.reads[DELIVERIES],
             feedback=self.reads[FEEDBACK],
             dead=self.reads[DEAD_LETTER],
-            commits=self.watcher.commits,
+            commits=self._commits + self.watcher.commits,
             assignments=self.fleet.assignments,
-            instants=sorted(instants + self.fleet.rebalances(), key=lambda instant: instant.at_ms),
+            instants=sorted(instants + self.fleet.told(), key=lambda instant: instant.at_ms),
             exits=self.fleet.exits,
             replication=list(self.redis.watch.samples),
             plain=delays,
@@ -299,5 +355,8 @@ class World:
     def _close(self) -> None:
         self.fleet.close()
         self.redis.close()
-        for process in (self.simulator, self.broker):
+        if self.mirror is not None:
+            self.mirror.end()
+            self.mirror.broker.kill()
+        for process in (self.simulator, self.first):
             process.kill()

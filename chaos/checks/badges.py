@@ -78,7 +78,7 @@ def messages_of_users(facts: Facts) -> dict[str, list[Event]]:
 def number_of(facts: Facts, uid: str, events: list[Event], lossy: bool = False) -> Number:
     reports = facts.reports.get(uid, [])
     numbers = [_number_since(facts, uid, events, _newest(reports), lossy)]
-    kept = [report for report in reports if not facts.may_be_lost(uid, report.at_ms, report.settled_ms)]
+    kept = [report for report in reports if not facts.state_may_be_lost(uid, report.at_ms, report.settled_ms)]
     if lossy and kept != reports:
         numbers.append(_number_since(facts, uid, events, _newest(kept), lossy))
     return Number(min(number.low for number in numbers), max(number.high for number in numbers))
@@ -116,7 +116,7 @@ def gone_ms(facts: Facts, event: Event, uid: str) -> int | None:
 def first_takers(facts: Facts, event: Event, uid: str, lossy: bool = False) -> tuple[list[int], bool]:
     """When the message may have been taken off first, as the first takers may be lost; and whether it surely was."""
     takers = [
-        (mark.sent_ms, lossy and facts.may_be_lost(uid, mark.at_ms, mark.settled_ms))
+        (mark.sent_ms, lossy and facts.state_may_be_lost(uid, mark.at_ms, mark.settled_ms))
         for mark in facts.marks.get((uid, event.conv), [])
         if mark.covers(event)
     ]

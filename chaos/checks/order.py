@@ -10,6 +10,7 @@ from chaos.checks import duplicates
 from chaos.evidence import Instant, Push
 from chaos.facts import Event, Facts
 from chaos.findings import Finding
+from chaos.fleet import TOLD
 
 # Beyond what plain consumers wait that are restarted in the same way.
 ROLLOUT_MS = 2000
@@ -200,7 +201,7 @@ def _others_than_redis(facts: Facts, waited: list[tuple[int, Push, Event]]) -> l
 def worst_of_incidents(facts: Facts) -> dict[str, int]:
     """The worst latency of what was produced around each incident."""
     worst: dict[str, int] = defaultdict(int)
-    asked = [instant for instant in facts.evidence.instants if instant.what != "revoked"]
+    asked = [instant for instant in facts.evidence.instants if instant.what not in TOLD.values()]
     for late, _, event in latencies(facts):
         for instant in asked:
             if instant.at_ms - 2000 <= event.at_ms <= instant.at_ms + INCIDENT_MS:

@@ -20,6 +20,7 @@ from chaos.evidence import (
     Evidence,
     Exit,
     Instant,
+    Move,
     Produced,
     Push,
     Read,
@@ -147,6 +148,17 @@ def good_run() -> Evidence:
         "new": 1,
     }
     return world.finish()
+
+
+def move_to_a_mirror(evidence: Evidence, at: int, translated: int = 0) -> None:
+    """All workers end, and start on a mirror, where the group's offset of the events is `translated`."""
+    evidence.run.moves = [Move(BASE + at, {EVENTS: {"0": 3}}, {EVENTS: {"0": translated}})]
+    evidence.instants += [
+        Instant(BASE + at - 200, "term", "w1", breaks=True),
+        Instant(BASE + at + 50, "started", "w1", breaks=True),
+        Instant(BASE + at + 100, "other-log", "w1"),
+        Instant(BASE + at + 500, "resumed", "w1"),
+    ]
 
 
 def _state(world: Builder) -> None:

@@ -15,7 +15,7 @@ from chaos.evidence import EVENTS, USER_STATE, Delay, Evidence, Instant, Produce
 from chaos.facts import Facts
 from chaos.findings import KINDS, Finding
 from chaos.report import as_text
-from chaos.tests.good_run import BASE, DELAY, KILL, good_run, numbered
+from chaos.tests.good_run import BASE, DELAY, KILL, good_run, move_to_a_mirror, numbered
 
 
 def found(evidence: Evidence) -> list[Finding]:
@@ -234,6 +234,12 @@ def find_apns_late(evidence: Evidence) -> None:
     move_push(evidence, push_of(evidence, "m6"), 19_200)
 
 
+def decide_before_all_is_applied(evidence: Evidence) -> None:
+    """The move lies between m10 and m11, which is pushed before a worker has applied user state again."""
+    move_to_a_mirror(evidence, 20_500)
+    evidence.instants = [replace(i, at_ms=BASE + 23_000) if i.what == "resumed" else i for i in evidence.instants]
+
+
 def count_an_outcome_twice(evidence: Evidence) -> None:
     counted = statistics.records(Facts(evidence))
     evidence.run.stats = dict(counted) | {"accepted": counted["accepted"] + 1}
@@ -267,6 +273,7 @@ CASES: list[tuple[Falsify, tuple[str, str, str, str]]] = [
     (turn_the_order, ("order", "e-m1", "ann", "ann-1")),
     (open_two_streams, ("overlap", "e-m2", "ann", "ann-1")),
     (count_an_outcome_twice, ("statistics", "", "", "")),
+    (decide_before_all_is_applied, ("move", "e-m11", "dan", "dan-1")),
     (find_apns_late, ("slow", "e-m6", "dan", "dan-1")),
     (roll_out_slowly, ("slow", "e-m6", "dan", "dan-1")),
 ]

@@ -12,7 +12,7 @@ from chaos import cli
 from chaos.evidence import Evidence, Push, read_ledger
 from chaos.fleet import BREAK_VARIABLE, Fleet
 from chaos.kafka import Offsets
-from chaos.schedule import FAULTS, kinds_of
+from chaos.schedule import FAULTS, SINGLE_FAULTS, kinds_of
 from chaos.tests.good_run import good_run
 
 
@@ -78,7 +78,7 @@ def test_a_good_folder_is_judged_with_0_and_a_bad_one_with_1(
 def test_kinds_are_named_one_by_one_or_all_together() -> None:
     assert cli.kinds("kill,redis-full") == ["kill", "redis-full"]
     assert cli.kinds("all") == []
-    assert kinds_of("single") == list(FAULTS)
+    assert kinds_of("single") == [*FAULTS, *SINGLE_FAULTS]
     with pytest.raises(SystemExit):
         cli.main(["schedule", "--fault", "earthquake"])
 

@@ -11,9 +11,9 @@ from chaos import schedule
 from chaos.breaks import BREAKS
 from chaos.evidence import EVENTS, USER_STATE
 from chaos.findings import KINDS
-from chaos.fleet import rebalances_of
+from chaos.fleet import told_by
 from chaos.nemesis import scenario
-from chaos.schedule import FAULTS, Action, Shape
+from chaos.schedule import FAULTS, SINGLE_FAULTS, Action, Shape
 from chaos.traffic import BIG_GROUP, DEAD_PREFIX, Load, Send, Story, first_records, population
 
 BASE = 1_700_000_000_000
@@ -24,7 +24,7 @@ def story(seed: int) -> list[Send]:
     return Story(seed, load, population(seed, load), BASE).tell()
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, *SINGLE_FAULTS])
 def test_a_schedule_is_the_same_for_the_same_seed(fault: str) -> None:
     shape = Shape()
     assert schedule.make(fault, 7, shape) == schedule.make(fault, 7, shape)
@@ -32,7 +32,7 @@ def test_a_schedule_is_the_same_for_the_same_seed(fault: str) -> None:
     assert all(0 < action.at_s < shape.seconds + 10 for action in schedule.make(fault, 7, shape))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, *SINGLE_FAULTS])
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_what_a_schedule_takes_away_it_gives_back(fault: str, seed: int) -> None:
     cures = {
@@ -44,6 +44,8 @@ def test_what_a_schedule_takes_away_it_gives_back(fault: str, seed: int) -> None
         "redis-lonely": "redis-enough",
         "broker-down": "broker-up",
         "apns-kill": "apns-start",
+        "kafka-mirror": "kafka-point",
+        "redis-backup": "redis-restore",
     }
     verbs = [action.verb for action in schedule.make(fault, seed, Shape())]
     for harm, cure in cures.items():
@@ -124,5 +126,33 @@ def test_each_break_names_faults_and_findings_that_exist() -> None:
 
 def test_rebalances_are_read_from_a_workers_log() -> None:
     log = '{"at":"2026-01-02T03:04:05.678Z","level":"info","msg":"partitions revoked","count":2,"lost":false}\nnoise\n'
-    (instant,) = rebalances_of("w1", log)
+    (instant,) = told_by("w1", log)
     assert (instant.at_ms, instant.what, instant.breaks) == (1_767_323_045_678, "revoked", True)
+
+
+def test_older_data_is_read_from_a_workers_log() -> None:
+    log = (
+        '{"at":"2026-01-02T03:04:05.678Z","level":"error","msg":"Redis has the user state of another Kafka cluster or '
+        'topic: nothing is decided by it until all is applied again"}\n'
+        '{"at":"2026-01-02T03:04:06.000Z","level":"warning","msg":"Redis has its data again"}\n'
+    )
+    assert [(instant.what, instant.breaks) for instant in told_by("w1", log)] == [
+        ("other-log", False),
+        ("resumed", False),
+    ]
+
+
+@pytest.mark.parametrize("fault", ["kafka-move", "503+kafka-move", *SINGLE_FAULTS])
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_move_follows_the_recipe(fault: str, seed: int) -> None:
+    """The mirror is there before, no worker runs during the move, and Redis is restored before workers start."""
+    actions = schedule.make(fault, seed, Shape())
+    verbs = [action.verb for action in actions if action.verb != "apns-rule"]
+    assert verbs[0] == "kafka-mirror"
+    ends = [verb for verb in verbs if verb in ("term", "kill")]
+    assert len(ends) == 3 and len(set(ends)) == 1
+    move = verbs.index("kafka-move")
+    assert verbs.index(ends[0]) + 3 == verbs.index("await") < move < verbs.index("start") < verbs.index("kafka-point")
+    if fault in SINGLE_FAULTS:
+        assert verbs.index("redis-backup") < verbs.index(ends[0])
+        assert (verbs.index("redis-restore") < move) == (fault == "kafka-move+backup")
