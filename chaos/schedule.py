@@ -261,7 +261,7 @@ def stop_503(rng: random.Random, shape: Shape) -> list[Action]:
 
 def kafka_move(rng: random.Random, shape: Shape) -> list[Action]:
     """As docs/operations.md tells it; the workers end by SIGTERM or by kill -9, some of them amid a large group."""
-    mirror = _at(rng, shape, 0.12, 0.18)
+    mirror = _at(rng, shape, 0.25, 0.29)
     end = rng.choice([_at(rng, shape, 0.36, 0.45), shape.big_times[1] + rng.uniform(0.05, 0.8)])
     verb = rng.choice(["term", "kill"])
     start = end + rng.uniform(0.5, 3)
@@ -283,14 +283,14 @@ def unavailable_kafka_move(rng: random.Random, shape: Shape) -> list[Action]:
 def kafka_move_backup(rng: random.Random, shape: Shape) -> list[Action]:
     """Redis is lost too: it starts from a backup some seconds old, before the workers do."""
     actions = kafka_move(rng, shape)
-    backup = Action(_at(rng, shape, 0.22, 0.32), "redis-backup")
+    backup = Action(_at(rng, shape, 0.3, 0.34), "redis-backup")
     where = next(index for index, action in enumerate(actions) if action.verb == "kafka-move")
     return [*actions[:where], Action(actions[where].at_s, "redis-restore"), *actions[where:], backup]
 
 
 def kafka_move_late_backup(rng: random.Random, shape: Shape) -> list[Action]:
     """Redis is lost after the move, and starts from a backup from before it: its places are of the first cluster."""
-    backup, restore = _at(rng, shape, 0.22, 0.32), _at(rng, shape, 0.85, 0.95)
+    backup, restore = _at(rng, shape, 0.3, 0.34), _at(rng, shape, 0.85, 0.95)
     return [*kafka_move(rng, shape), Action(backup, "redis-backup"), Action(restore, "redis-restore")]
 
 

@@ -278,9 +278,12 @@ class World:
         )
 
     def _await_commits(self, deadline: float) -> None:
-        """A large group's message is settled with its chunks written: its members are pushed after that."""
-        while time.monotonic() < deadline and not (self._all_committed() and self.watcher.is_through(CHUNKS)):
+        """A message is settled with its chunks or its parked record written: their recipients are pushed after that."""
+        while time.monotonic() < deadline and not self._is_all_settled():
             self.writer.poll(0.1)
+
+    def _is_all_settled(self) -> bool:
+        return self._all_committed() and all(self.watcher.is_through(topic) for topic in (CHUNKS, PARKED))
 
     # What is left behind.
 
