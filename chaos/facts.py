@@ -28,6 +28,8 @@ ENDS = ("term", "kill")
 COUNTED_MS = 2000
 # Faults after which answers on the connection may be lost.
 SILENT = ("freeze", "close")
+# The verdict of what waits in a topic of the workers.
+PARKED = "parked"
 # Kinds of orders that fall on Redis.
 REDIS = ("redis", "cluster", "sentinel")
 # Orders that make no state late.
@@ -130,6 +132,8 @@ class Facts:
     deadlines: dict[tuple[str, str, str], Deadline] = field(default_factory=dict)
     # Final records.
     results: dict[tuple[str, str], list[Read]] = field(default_factory=lambda: defaultdict(list))
+    # (event, user) with a record that says `parked`: the event was settled before the user's part was done.
+    parked: set[tuple[str, str]] = field(default_factory=set)
     accepted: dict[str, list[Push]] = field(default_factory=lambda: defaultdict(list))
     breaks: list[Instant] = field(default_factory=list)
     # Requests whose connection then went silent or was closed.
@@ -223,8 +227,11 @@ class Facts:
 
     def _index_outputs(self) -> None:
         for record in self.evidence.results:
+            key = (record.value.get("event_id", ""), record.value.get("uid", ""))
             if record.value.get("verdict") in FINAL_VERDICTS:
-                self.results[(record.value.get("event_id", ""), record.value.get("uid", ""))].append(record)
+                self.results[key].append(record)
+            elif record.value.get("verdict") == PARKED:
+                self.parked.add(key)
         for push in self.evidence.pushes:
             if push.accepted:
                 self.accepted[push.apns_id].append(push)
@@ -303,12 +310,13 @@ class Facts:
         """The same of user state: after a move to another Kafka cluster all of it is applied again."""
         return not self.evidence.run.moves and self.may_be_lost(uid, start_ms, end_ms)
 
-    def is_left_behind(self, event: Event, start_ms: int, end_ms: int) -> bool:
-        """A move lay between, after which the event's record is not read again: the group's offset there is higher."""
+    def is_left_behind(self, event: Event, uid: str, start_ms: int, end_ms: int) -> bool:
+        """A move lay between, after which no record of the user's part is read again: the group's offset is higher."""
         return any(
             start_ms <= move.at_ms <= end_ms
-            # A large group's members have records of their own.
+            # A large group's members and what was parked have records of their own.
             and event.conv != BIG_GROUP
+            and (event.event_id, uid) not in self.parked
             and event.offset < move.translated.get(EVENTS, {}).get(str(event.partition), 0)
             for move in self.evidence.run.moves
         )

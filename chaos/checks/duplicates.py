@@ -54,7 +54,8 @@ def reason(facts: Facts, earlier: Push, later: Push) -> str | None:
 def lost_mark(facts: Facts, earlier: Push, later: Push) -> bool:
     """Whether a failover may have lost the mark of the first push, and its record was read again: after an incident, or
     since it was written twice."""
-    if not _is_read_again(facts, facts.events.get(earlier.msg_id), earlier.at_ms, later.at_ms):
+    event = facts.events.get(earlier.msg_id)
+    if not _is_read_again(facts, event, earlier.uid, earlier.at_ms, later.at_ms):
         return False
     start = earlier.at_ms - facts.evidence.run.delay_ms
     return facts.may_be_lost(earlier.uid, start, earlier.at_ms + AFTER_MS, later.at_ms)
@@ -64,17 +65,17 @@ def decided_anew(facts: Facts, event: Event, uid: str, until_ms: int) -> bool:
     """What was recorded of the user before may have lost its marks in a failover: they follow the records."""
     earlier = [record for record in facts.results.get((event.event_id, uid), []) if record.at_ms < until_ms]
     return bool(earlier) and all(
-        _is_read_again(facts, event, record.at_ms, until_ms)
+        _is_read_again(facts, event, uid, record.at_ms, until_ms)
         and facts.may_be_lost(uid, record.at_ms, record.at_ms + AFTER_MS, until_ms)
         for record in earlier
     )
 
 
-def _is_read_again(facts: Facts, event: Event | None, start_ms: int, end_ms: int) -> bool:
+def _is_read_again(facts: Facts, event: Event | None, uid: str, start_ms: int, end_ms: int) -> bool:
     is_repeated = event is not None and len(facts.places[event.event_id]) > 1
     if is_repeated or event is None:
         return is_repeated or facts.broke_between(start_ms, end_ms)
-    return facts.broke_between(start_ms, end_ms) and not facts.is_left_behind(event, start_ms, end_ms)
+    return facts.broke_between(start_ms, end_ms) and not facts.is_left_behind(event, uid, start_ms, end_ms)
 
 
 def forgotten(facts: Facts, push: Push) -> bool:

@@ -109,12 +109,14 @@ def _acked(facts: Facts, push: Push, event: Event, opened: int) -> Iterator[Find
 def recall_settled_ms(facts: Facts, recall: Event, uid: str, opened: int) -> int | None:
     """When a user's part of a recall was done: its record, or its offset, whichever came first.
 
-    While Redis takes no writes a recall may have its record and be kept nowhere yet; then the offset alone tells.
+    While Redis takes no writes a recall may have its record and be kept nowhere yet; then the offset alone tells. The
+    offset tells nothing of a recall that is parked for the user.
     """
     times = [record.at_ms for record in facts.results.get((recall.event_id, uid), [])]
     if facts.disturbed(recall.at_ms, opened, REDIS):
         times = []
-    committed = facts.settled_ms(EVENTS, recall.partition, recall.offset)
+    is_parked = (recall.event_id, uid) in facts.parked
+    committed = None if is_parked else facts.settled_ms(EVENTS, recall.partition, recall.offset)
     return min([*times, *([committed] if committed is not None else [])], default=None)
 
 

@@ -344,6 +344,18 @@ def test_while_redis_takes_no_writes_a_recall_is_settled_by_its_offset_alone() -
     assert [finding.kind for finding in found(evidence)] == ["recalled"]
 
 
+def test_a_recall_that_is_parked_is_settled_by_its_record_alone() -> None:
+    """Its offset is committed when it is parked; the user's part of it is done later."""
+    evidence = good_run()
+    push_what_was_recalled(evidence)
+    recall = record_of(evidence, "r4", "cid")
+    evidence.results.append(replace(recall, value={**recall.value, "verdict": "parked"}))
+    evidence.results = [replace(r, at_ms=BASE + 7_000) if r is recall else r for r in evidence.results]
+    assert [finding.kind for finding in found(evidence)] == []
+    evidence.results = [r for r in evidence.results if r.value["verdict"] != "parked"]
+    assert [finding.kind for finding in found(evidence)] == ["recalled"]
+
+
 def test_what_a_resumed_worker_sends_within_a_second_is_lawful() -> None:
     evidence = good_run()
     push = push_of(evidence, "m6")

@@ -90,6 +90,17 @@ def test_a_backup_of_redis_costs_repeats_of_what_is_read_again(
     assert kinds(evidence) == ([] if lawful else ["doubled"])
 
 
+def test_what_is_parked_is_read_again_from_its_own_topic() -> None:
+    evidence = moved()
+    evidence.run.moves[0].translated[EVENTS]["0"] = place_of(evidence, "e-m10") + 1
+    restore(evidence, 17_000, 20_400)
+    double_again(evidence, "m10", 22_000)
+    assert kinds(evidence) == ["doubled"]
+    parked = record_of(evidence, "m10", "new")
+    evidence.results.append(replace(parked, value={**parked.value, "verdict": "parked", "pid": ""}))
+    assert kinds(evidence) == []
+
+
 def test_an_undisturbed_repeat_stays_a_finding_after_a_move() -> None:
     evidence = moved()
     restore(evidence, 8_000, 20_400)
