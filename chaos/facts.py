@@ -314,7 +314,7 @@ class Facts:
         """A move lay between, after which no record of the user's part is read again: the group's offset is higher."""
         return any(
             start_ms <= move.at_ms <= end_ms
-            # A large group's members and what was parked have records of their own.
+            # Members of a large group and parked pushes have other records.
             and event.conv != BIG_GROUP
             and (event.event_id, uid) not in self.parked
             and event.offset < move.translated.get(EVENTS, {}).get(str(event.partition), 0)

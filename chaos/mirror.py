@@ -52,7 +52,7 @@ class Mirror(threading.Thread):
         if ids[0] == ids[1]:
             raise SetupFault(f"both Kafka clusters have the id {ids[0]}")
         for place in self._committed():
-            # Of what was settled before, retention has removed some records or all.
+            # Retention has removed some of the settled records, or all.
             self.begins[place.topic, place.partition] = self._rng.randint(min(1, place.offset), place.offset)
         self._copied = dict(self.begins)
         self._reader.assign([TopicPartition(*key, begin) for key, begin in self.begins.items()])

@@ -73,7 +73,7 @@ def restore(evidence: Evidence, backup: int, at: int) -> None:
     ("backup", "at", "is_read_again", "again", "lawful"),
     [
         (17_000, 20_400, True, 22_000, True),
-        # Its mark is in the backup; the group's offset is behind it; Redis had its mark still.
+        # The backup has its mark; the group's offset is higher; Redis still had the mark.
         (18_600, 20_400, True, 22_000, False),
         (17_000, 20_400, False, 22_000, False),
         (17_000, 24_000, True, 22_000, False),
