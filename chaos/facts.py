@@ -28,7 +28,7 @@ ENDS = ("term", "kill")
 COUNTED_MS = 2000
 # Faults after which answers on the connection may be lost.
 SILENT = ("freeze", "close")
-# The verdict of what waits in a topic of the workers.
+# The verdict of a recipient that waits in a topic of the workers.
 PARKED = "parked"
 # Kinds of orders that fall on Redis.
 REDIS = ("redis", "cluster", "sentinel")
