@@ -255,6 +255,14 @@ def unwritten_kill(rng: random.Random, shape: Shape) -> list[Action]:
     ]
 
 
+def unavailable_kill_all(rng: random.Random, shape: Shape) -> list[Action]:
+    """All workers die at once with pushes that wait for APNs."""
+    at = _at(rng, shape, 0.36, 0.52)
+    start = at + rng.uniform(0.5, 3)
+    kills = [Action(at, "kill", worker) for worker in shape.workers]
+    return [*apns_503(rng, shape), *kills, *(Action(start, "start", worker) for worker in shape.workers)]
+
+
 def stop_503(rng: random.Random, shape: Shape) -> list[Action]:
     return apns_503(rng, shape) + stop(rng, shape)
 
@@ -415,6 +423,7 @@ FAULTS: dict[str, Maker] = {
     "scan+join": scan_join,
     "broker+kill": broker_kill,
     "rolling-fast": rolling_fast,
+    "503+kill-all": unavailable_kill_all,
     "kafka-move": kafka_move,
     "503+kafka-move": unavailable_kafka_move,
 }
