@@ -188,7 +188,8 @@ let package = Package(
         tests(
             "Stage",
             [
-                "VirtualStage", "StageWords", "LocalServers", "Processes", "Worker", "Simulator", "JSON", "Kafka",
+                "VirtualStage", "KafkaModel", "StageWords", "LocalServers", "Processes", "Worker", "Simulator", "JSON",
+                "Kafka",
                 "PushCore", "EventLoop", "HTTP2", "Crypto", "Telemetry", "SimulatedSystem", "SimulatedFleet",
             ]),
         .executableTarget(

@@ -13,7 +13,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case client
     /// Redis' replies.
     case replies
-    /// Records of the two input topics.
+    /// Records of the two input topics, and those of deferred work.
     case records
     /// What stands in Redis: users, presence, owners, marks, traces.
     case state

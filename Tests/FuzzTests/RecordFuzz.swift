@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSON
 import PushCore
-import Worker
 
-/// A record is an event or is refused for a reason with a place in it, and one reader serves them all.
+@testable import Worker
+
+/// A record is an event or is refused for a reason with a place in it, and one reader serves them all. Deferred work, of any form,
+/// is written as it was read.
 enum RecordFuzz {
     static func run(_ bytes: UnsafeRawBufferPointer) -> [String] {
+        if bytes.first == UInt8(ascii: "p") { return parked(UnsafeRawBufferPointer(rebasing: bytes.dropFirst())) }
         let topic: RecordClass = (bytes.first ?? 0) & 1 == 0 ? .events : .userState
         let record = Array(bytes.dropFirst())
         let reader = EventReader(apps: ["im"], maxBytes: 1 << 20)
@@ -30,6 +33,28 @@ enum RecordFuzz {
             return .success("\(try reader.read(record, of: topic))")
         } catch {
             return .failure(error)
+        }
+    }
+
+    // MARK: Deferred work
+
+    private static func parked(_ bytes: UnsafeRawBufferPointer) -> [String] {
+        guard let form = written(bytes) else { return [] }
+        guard let again = form.withUnsafeBytes(written) else { return ["what was written cannot be read"] }
+        return again == form ? [] : ["written again it is \(again), not \(form)"]
+    }
+
+    /// The record in the present form; nil: it is none, or without recipients.
+    private static func written(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+        switch Deferred.read(bytes, uids: { _, _ in ["a", "b"] }) {
+        case .work(let work): return work.open.isEmpty ? nil : work.bytes()
+        case .marks(let marks): return marks.bytes
+        case .unknown: return nil
+        case .other: break
+        }
+        if let record = ParkedRecord(earlier: bytes) { return Deferred([record]).bytes() }
+        return EarlierOwedClaim.read(bytes).map {
+            OwedMarks(app: $0.request.app, conversation: $0.request.subject.conversation, part: nil, claims: [$0]).bytes
         }
     }
 }

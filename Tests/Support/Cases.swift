@@ -4,10 +4,11 @@ import Processes
 
 /// The data files under `Tests/Cases`.
 public enum Cases {
-    /// - Parameter file: of the caller, which lies in a folder of `Tests`.
+    /// - Parameter file: of the caller, which lies below `Tests`.
     public static func text(_ name: String, file: String = #filePath) throws -> String {
-        let path = "/" + file.split(separator: "/").dropLast(2).joined(separator: "/") + "/Cases/" + name
-        return String(decoding: try bytes(path), as: UTF8.self)
+        let folders = file.split(separator: "/")
+        let tests = folders.prefix { $0 != "Tests" }.joined(separator: "/")
+        return String(decoding: try bytes("/\(tests)/Tests/Cases/\(name)"), as: UTF8.self)
     }
 
     static func bytes(_ path: String) throws -> [UInt8] {

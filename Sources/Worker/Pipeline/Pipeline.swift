@@ -318,7 +318,7 @@ final class Pipeline {
         dispatcher.lowered.takeAll(badgeUpdates.begin)
         dispatcher.toldByAlert.takeAll(badgeUpdates.didTell)
         for tray in [userStates.done, badgeUpdates.done] {
-            tray.takeAll { $0.settle() }
+            tray.takeAll(userStates.settle)
         }
         badgeUpdates.endedEvents.takeAll(release)
     }
@@ -375,8 +375,8 @@ final class Pipeline {
         guard case .event(let event, let raw) = record.content else {
             switch record.content {
             case .owed(let owed):
-                claims.rememberUnmarked(owed)
-                userStates.pay(owed, app: apps[owed.request.app], intake, origin)
+                owed.forEach(claims.rememberUnmarked)
+                userStates.pay(owed, app: owed.first.flatMap { apps[$0.request.app] }, intake, origin)
             case .parked(let parked):
                 parked.open.forEach(claims.rememberParked)
                 parking.read(parked, origin, share: parked.open.first.flatMap { apps[$0.app]?.inHand.share } ?? 1)

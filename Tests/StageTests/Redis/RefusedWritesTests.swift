@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSON
+import KafkaModel
+import PushCore
 import Simulator
 import Testing
 import VirtualStage
-import Worker
+
+@testable import Worker
 
 /// A Redis that answers and refuses writes: pushes go without a badge, and once it takes them the number is exact.
 @Suite struct RefusedWritesTests {
@@ -111,6 +114,7 @@ import Worker
             var seen = try stage.look()
             #expect(seen.outcomes(of: "f11-1") == ["f11/phone accepted ok", "f12/pad accepted ok"])
             #expect(seen.parked.map { $0["reason"]?.string } == ["unclaimed"])
+            #expect(try Self.deferred(stage) == ["marks imf", "work imf"])
             try stage.redis(["CONFIG SET maxmemory 0"])
             seen = try stage.look(until: "the ack was missed, and the phone is pushed", within: .seconds(40)) {
                 !$0.accepted(token("f12", "phone")).isEmpty
@@ -122,6 +126,57 @@ import Worker
                     "f11/phone", "f12/pad", "f12/phone",
                 ])
             #expect(seen.doubled.isEmpty && seen.targets(of: "f11-1").count == 1)
+        }
+    }
+
+    /// Case and key of the records of the one partition that has any.
+    private static func deferred(_ stage: Stage) throws -> [String] {
+        let topic = "carillon.parked"
+        let all = (0..<stage.kafka.partitionCount(of: topic)).map { stage.kafka.records(topic, $0) }
+        let used = all.filter { !$0.isEmpty }
+        #expect(used.count == 1)
+        return try used.joined().map { record in
+            let head = record.value?.split(separator: 10).first ?? []
+            let kind = try JSONTree(parsing: Array(head))["case"]?.string ?? "?"
+            return "\(kind) \(String(decoding: record.key ?? [], as: UTF8.self))"
+        }.sorted()
+    }
+
+    /// Later workers may write several recipients of an event in one record, and earlier ones wrote another form.
+    @Test func `a record with several owed claims is settled when all are paid`() throws {
+        try Stage.with { stage in
+            let uids = ["f16", "f17", "f18"]
+            try stage.play(state: uids.map { .bind($0) })
+            try stage.redis(["CONFIG SET maxmemory 1"])
+            let claims = uids.dropLast().map { uid in
+                let subject = ClaimSubject(
+                    kind: .message, id: "f16-1", conversation: "f", sentMs: nowMs, seq: 1, expireAtMs: nowMs + 60_000)
+                return OwedClaim(
+                    ClaimRequest(app: "im", uid: uid, subject, counted: true, nowMs: 0), eventID: "f16-1")
+            }
+            let marks = OwedMarks(app: "im", conversation: "f", part: nil, claims: claims)
+            let earlier =
+                #"{"v":1,"app":"im","uid":"f18","owed":"m","id":"f16-1","conv":"f","sent_ms":\#(nowMs),"seq":1,"#
+                + #""expire_ms":\#(nowMs + 60_000),"counted":true}"#
+            for value in [marks.bytes, Array(earlier.utf8)] {
+                stage.kafka.append(ModelRecord(key: Array("imf".utf8), value: value), to: "carillon.parked", 0)
+            }
+            func owed() -> Int {
+                (try? stage.worker)?.status().shards.map(\.owedClaims).reduce(0, +) ?? 0
+            }
+            try until("they are read, and Redis does not take them") { owed() == 3 }
+            // The next worker reads them again.
+            #expect(try stage.stop(try stage.worker), "drained")
+            #expect(owed() == 0)
+            try stage.startWorker(waits: false)
+            try until("the next worker has them") { owed() == 3 }
+            try stage.redis(["CONFIG SET maxmemory 0"])
+            try until("they are paid") { owed() == 0 }
+            try until("both records are settled") { try stage.metric("carillon_parked_settled_total") == 2 }
+            for uid in uids {
+                #expect(try stage.redisText("ZCARD c:l:{im:\(uid)}") == ":1", "\(uid)")
+                #expect(try stage.redisText("GET c:d3:{im:\(uid)}mf16-1").hasSuffix("f"), "marked as ended")
+            }
         }
     }
 

@@ -56,6 +56,21 @@ struct RecorderTests {
         }
     }
 
+    /// One shard reads both: the part of a chunk is in the key of its deferred work.
+    @Test(arguments: [nil, [MemberPage.Member(uid: "u", level: .unset)]])
+    func `an owed claim has the key of its event's deferred work`(members: [MemberPage.Member]?) throws {
+        try Self.with { world, recorder in
+            let event = try world.message(to: ["u", "v"], members: members)
+            let job = try world.recipient(of: event)
+            _ = job.machine.decided()
+            _ = job.machine.next(areDeliveriesSettled: true)
+            job.flags.insert(.owesClaim)
+            try world.turn { recorder.mark(job) }
+            #expect(world.records(\.parked).count == 1)
+            #expect(world.keys(\.parked) == [members == nil ? "imc" : "imc#0"])
+        }
+    }
+
     @Test func withResultsOfFailuresOnlyAnAcceptedPushHasNoRecord() throws {
         try Self.with(.failures) { world, recorder in
             let job = try Self.ended(world)

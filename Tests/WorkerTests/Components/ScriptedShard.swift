@@ -202,6 +202,11 @@ final class ScriptedShard {
         return kafka.records(topic(Configuration.Topics()), 0).map { String(decoding: $0.value ?? [], as: UTF8.self) }
     }
 
+    /// Their keys.
+    func keys(_ topic: (Configuration.Topics) -> String) -> [String] {
+        kafka.records(topic(Configuration.Topics()), 0).map { String(decoding: $0.key ?? [], as: UTF8.self) }
+    }
+
     /// Device and result of each record in `push.results`.
     var results: [String] {
         records(\.results).map { text in

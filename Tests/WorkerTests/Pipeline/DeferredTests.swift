@@ -39,8 +39,16 @@ import Testing
         return record
     }
 
-    private static func read(_ bytes: [UInt8]) -> Deferred.Reading {
-        bytes.withUnsafeBytes { Deferred.read($0) { _, _ in uids } }
+    /// What the reader of the topic gets.
+    private enum Read: Equatable { case work(Deferred), marks, unknown, other }
+
+    private static func read(_ bytes: [UInt8]) -> Read {
+        switch bytes.withUnsafeBytes({ Deferred.read($0) { _, _ in uids } }) {
+        case .work(let work): .work(work)
+        case .marks: .marks
+        case .unknown: .unknown
+        case .other: .other
+        }
     }
 
     @Test(arguments: [true, false]) func `deferred work is read as it was written`(byPlace: Bool) {
@@ -54,25 +62,6 @@ import Testing
         var all = Self.record(nil)
         all.facts = .countsSource
         #expect(Self.read(Deferred([all]).bytes()) == .work(Deferred([all])))
-    }
-
-    /// As it is written from now on: letters and members never change.
-    @Test func `a stored record of this form is understood`() throws {
-        let head =
-            #"{"v":1,"case":"work","app":"im","id":"mx","conv":"c","cause":"rate","due_ms":100,"at_ms":90,"kafka_ms":3,"partition":4,"offset":9,"open":26}"#
-        let open: [UInt8] =
-            [3, UInt8(ascii: "i"), 1, 2]
-            + [21, UInt8(ascii: "u"), 1, UInt8(ascii: "z"), UInt8(ascii: "t"), 1, 20, UInt8(ascii: "d"), 2]
-            + Array("pc".utf8) + [UInt8(ascii: "e"), 1, UInt8(ascii: "p"), UInt8(ascii: "s"), 2, 1] + Array("w".utf8)
-            + [UInt8(ascii: "f"), 2, 0x80, 0x04]
-        guard case .work(let work) = Self.read(Array(head.utf8) + [10] + open + Self.raw) else {
-            Issue.record("it is not read")
-            return
-        }
-        #expect(work.open.map(\.uid) == ["c", "z"] && work.open.allSatisfy { $0.raw == Self.raw && $0.cause == .rate })
-        let last = try #require(work.open.last)
-        #expect(last.dueMs == 110 && last.devices == ["pc"] && last.done == ["p"] && last.facts == .accepted)
-        #expect(last.silentConnections == [ParkedRecord.SilentConnection(device: "w", epoch: -1)])
     }
 
     @Test func `members and parts of a later version are kept when it is written again`() {
@@ -95,7 +84,7 @@ import Testing
 
     @Test func `a case or a member that must be known waits for a worker that knows it`() {
         for text in [
-            #"{"v":1,"case":"marks","app":"im"}"#,
+            #"{"v":1,"case":"dues","app":"im"}"#, #"{"v":1,"case":"marks","app":"im","conv":"c","!key":2}"#,
             #"{"v":1,"case":"work","app":"im","id":"m","cause":"rate","due_ms":1,"at_ms":1,"!key":2}"#,
         ] {
             #expect(Self.read(Array((text + "\n").utf8)) == .unknown, "\(text)")
@@ -144,34 +133,61 @@ import Testing
         #expect(sizes.allSatisfy { $0 < 1_048_576 })
     }
 
-    // MARK: Earlier forms
+    // MARK: Stored records
 
-    /// As version 1.0 wrote it.
-    @Test func `a recipient's record of version 1 is understood`() throws {
-        let stored = """
-            {"v":1,"park":"retry_after","app":"im","uid":"u","id":"mabc","due_ms":17,"at_ms":5,"kafka_ms":3,"partition":4,\
-            "offset":9,"client":"production/default","devices":["phone"],"done":["pc"],"hold_ms":99,"flags":\(1 << 9 | 1 << 22),\
-            "suspects":{"web":-4},"counts":"810007","names":[7],"trace":"00ff0a","mover":"1-2"}
-            {"v":1}
-            """
-        let record = try #require(
-            Array(stored.utf8).withUnsafeBytes { ParkedRecord(earlier: $0) { _, _ in "c" } })
-        #expect(record.cause == .retryAfter && record.app == "im" && record.uid == "u" && record.id == "mabc")
-        #expect(record.dueMs == 17 && record.writtenMs == 5 && record.holdUntilMs == 99)
-        #expect(
-            record.source == EventSource(partition: 4, offset: 9, kafkaMs: 3) && record.client == "production/default")
-        #expect(record.devices == ["phone"] && record.done == ["pc"] && record.facts == [.accepted, .reached])
-        #expect(record.silentConnections == [ParkedRecord.SilentConnection(device: "web", epoch: -4)])
-        #expect(record.counts == [129, 0, 7] && record.formerNames == [7] && record.conversation == "c")
-        #expect(record.trace == [0, 255, 10] && record.raw == Array("{\"v\":1}".utf8))
-        #expect(Self.read(Array(stored.utf8)) == .other)
+    /// `Tests/Cases/parked.txt` has records of each form, and what they say.
+    @Test func `stored records of every form are understood`() throws {
+        let lines = try Cases.text("parked.txt").split(separator: "\n").filter { !$0.hasPrefix("#") }
+        var (forms, place) = (Set<Substring>(), 0)
+        while place < lines.count {
+            let words = lines[place].split(separator: " ", maxSplits: 1)
+            let (form, end) = (words[0], try #require(words[1].lastIndex(of: " ")))
+            let rest = String(words[1][words[1].index(after: end)...])
+            var bytes = Array(words[1][..<end].utf8)
+            if rest != "-" { bytes += [UInt8(ascii: "\n")] + (try #require(Hex.bytes(rest.utf8))) }
+            let wanted = lines[(place + 1)...].prefix { $0.hasPrefix("  ") }
+            #expect(Self.words(bytes, isEarlier: form == "1.0") == wanted.map { String($0.dropFirst(2)) })
+            forms.insert(form)
+            place += 1 + wanted.count
+        }
+        #expect(forms == ["work", "marks", "1.0"])
     }
 
-    @Test func `an event's record of version 1 is understood`() throws {
-        let stored =
-            #"{"v":1,"park":"share","app":"im","id":"mabc","conv":"g","process":"1x","due_ms":17,"at_ms":5}"# + "\n{}"
-        let record = try #require(Array(stored.utf8).withUnsafeBytes { ParkedRecord(earlier: $0) })
-        #expect(record.uid == nil && record.conversation == "g" && record.process == "1x")
+    private static func words(_ bytes: [UInt8], isEarlier: Bool) -> [String] {
+        bytes.withUnsafeBytes { bytes in
+            switch Deferred.read(bytes, uids: { _, _ in ["a", "b", "c"] }) {
+            case .work(let work): return isEarlier ? [] : work.open.map(words)
+            case .marks(let marks): return isEarlier ? [] : marks.claims.map(OwedMarksTests.words)
+            case .unknown: return ["unknown"]
+            case .other: break
+            }
+            if let record = ParkedRecord(earlier: bytes, conversation: { _, _ in "of-raw" }) { return [words(record)] }
+            return EarlierOwedClaim.read(bytes).map { [OwedMarksTests.words($0)] } ?? ["damaged"]
+        }
+    }
+
+    private static func words(_ record: ParkedRecord) -> String {
+        let (source, part) = (record.source, record.part.map { "#\($0)" } ?? "")
+        var words = [
+            "\(record.app) \(record.uid ?? "*") \(record.id.prefix(1)) \(record.id.dropFirst()): "
+                + "\(record.conversation)\(part) from \(source.partition) \(source.offset) \(source.kafkaMs)",
+            "\(record.cause.rawValue) at \(record.dueMs)", "written \(record.writtenMs)",
+        ]
+        func add(_ name: String, _ texts: [String]) {
+            if !texts.isEmpty { words.append(([name] + texts).joined(separator: " ")) }
+        }
+        add("process", record.process.map { [$0] } ?? [])
+        add("client", record.client.map { [$0] } ?? [])
+        add("devices", record.devices)
+        add("done", record.done)
+        add("hold", record.holdUntilMs.map { ["\($0)"] } ?? [])
+        add("facts", record.facts.isEmpty ? [] : ["\(record.facts.rawValue)"])
+        add("silent", record.silentConnections.flatMap { [$0.device, "\($0.epoch)"] })
+        add("counts", record.counts.isEmpty ? [] : [Hex.string(record.counts)])
+        add("names", record.formerNames.map { "\($0)" })
+        add("trace", record.trace.isEmpty ? [] : [Hex.string(record.trace)])
+        #expect(record.raw == Array(#"{"v":1}"#.utf8))
+        return words.joined(separator: ", ")
     }
 
     @Test func `another form is no record of version 1`() {

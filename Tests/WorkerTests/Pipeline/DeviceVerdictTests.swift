@@ -353,31 +353,6 @@ struct UnclaimedTests {
         #expect(plain == [false, true])
     }
 
-    /// What a claim paid later still has to know (`clear_on_read`).
-    @Test(arguments: [true, false])
-    func anOwedClaimKeepsWhetherDevicesGetALoweredNumber(clears: Bool) throws {
-        let subject = ClaimSubject(
-            kind: .revoke, id: "r", conversation: "c", sentMs: 1, revoke: .init(targetMsgID: "m", badge: .decrease),
-            expireAtMs: 2, clearsOnRead: clears)
-        var writer = JSONWriter(reservingCapacity: 320)
-        let request = ClaimRequest(app: "im", uid: "u", subject, counted: false, nowMs: 3)
-        OwedClaim(request, eventID: "e").write(to: &writer)
-        let owed = try #require(writer.bytes.withUnsafeBytes { OwedClaim($0, nowMs: 3) })
-        #expect(owed.request.subject.clearsOnRead == clears && owed.eventID == (clears ? "e" : ""))
-        #expect(owed.request.uid == "u" && owed.request.subject.revoke == subject.revoke)
-    }
-
-    @Test func anOwedClaimKeepsWhatTheMarkIsToSay() throws {
-        let subject = ClaimSubject(kind: .message, id: "m", conversation: "c", sentMs: 1, expireAtMs: 2)
-        var writer = JSONWriter(reservingCapacity: 320)
-        var owed = OwedClaim(
-            ClaimRequest(app: "im", uid: "u", subject, counted: true, nowMs: 3), eventID: "e")
-        owed.note = [0x81, 0, 255]
-        owed.write(to: &writer)
-        let read = writer.bytes.withUnsafeBytes { OwedClaim($0, nowMs: 3) }
-        #expect(read?.note == [0x81, 0, 255])
-    }
-
     /// A message may be repeated until it expires.
     @Test func aMarkLivesUntilItsMessageExpires() {
         let days: Int64 = 60 * 86_400

@@ -3,7 +3,8 @@ import Digits
 import JSON
 import PushCore
 
-/// One record of `carillon.parked` with deferred work: an event, once, and its recipients that have not ended.
+/// One record of `carillon.parked` with deferred work: an event, once, and its recipients that have not ended. The other case of
+/// the stored form is `OwedMarks`.
 ///
 /// A line of JSON for all its recipients, then `OpenRecipients`, then the original bytes of the event. The format is
 /// internal, `v` stays 1, and later versions may add members: this one keeps those that it does not know. The reader must not
@@ -23,8 +24,9 @@ struct Deferred: Sendable, Equatable {
     ]
 
     /// The form of the bytes.
-    enum Reading: Equatable {
+    enum Reading {
         case work(Deferred)
+        case marks(OwedMarks)
         /// A later version's: it waits in the topic for a worker that knows it.
         case unknown
         /// Another form.
@@ -37,6 +39,11 @@ struct Deferred: Sendable, Equatable {
     }
 
     var key: String { open.first?.key ?? "" }
+
+    /// The topic's key: common to the records of one conversation, or of one part of a large group.
+    static func key(app: String, conversation: String, part: UInt8?) -> String {
+        app + conversation + (part.map { "#\($0)" } ?? "")
+    }
 
     /// - Parameter places: of the recipients in the event's `to.uids`; empty if there are none, or too few to matter.
     func bytes(places: [UTF8Key: Int] = [:]) -> [UInt8] {
@@ -70,10 +77,7 @@ struct Deferred: Sendable, Equatable {
         // All recipients have one set of facts.
         if first.uid == nil, !first.facts.isEmpty { writer.member("flags", Int64(first.facts.rawValue)) }
         if first.uid != nil { writer.member("open", Int64(recipients.bytes.count)) }
-        for member in later {
-            writer.key(escaping: member.key)
-            writer.tree(member.value)
-        }
+        writer.members(later)
         writer.endObject()
         return writer.bytes + [UInt8(ascii: "\n")] + recipients.bytes + first.raw
     }
@@ -85,11 +89,14 @@ struct Deferred: Sendable, Equatable {
                 parsing: UnsafeRawBufferPointer(rebasing: bytes[..<end]), maxBytes: headMax, maxDepth: 8),
             tree["v"]?.int == 1, let kind = tree["case"]?.string
         else { return .other }
-        let later = (tree.members ?? []).filter { !known.contains($0.key) }
-        if !kind.isSame(as: "work") || later.contains(where: { $0.key.utf8.first == UInt8(ascii: "!") }) {
+        let isMarks = kind.isSame(as: "marks")
+        let own = isMarks ? OwedMarks.known : known
+        let later = (tree.members ?? []).filter { !own.contains($0.key) }
+        if !isMarks && !kind.isSame(as: "work") || later.contains(where: { $0.key.utf8.first == UInt8(ascii: "!") }) {
             return .unknown
         }
         let rest = bytes[bytes.index(after: end)...]
+        if isMarks { return OwedMarks(tree, rest, later: later).map(Reading.marks) ?? .other }
         let size = Int(clamping: tree["open"]?.int ?? 0)
         guard size >= 0, size <= rest.count, var base = base(of: tree, raw: Array(rest.dropFirst(size))) else {
             return .other
@@ -151,6 +158,16 @@ struct Deferred: Sendable, Equatable {
             let before = recipients.bytes.count
             recipients.append(record)
             return recipients.bytes.count - before
+        }
+    }
+}
+
+extension JSONWriter {
+    /// Members that a later version wrote.
+    mutating func members(_ members: [JSONTree.Member]) {
+        for member in members {
+            key(escaping: member.key)
+            tree(member.value)
         }
     }
 }

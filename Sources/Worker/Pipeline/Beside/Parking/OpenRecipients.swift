@@ -4,8 +4,8 @@ import PushCore
 
 /// The open recipients of a `Deferred`, compactly: the facts that are not in a recipient's mark in Redis.
 ///
-/// Each is its length and then parts: a letter, a length, and bytes. Lengths and numbers are LEB128, signed ones in zigzag form.
-/// Values of the head (`base`) are left out. Parts with unknown letters are kept and written again.
+/// Each is an entry of `Parts`. Values of the head (`base`) are left out. Parts with unknown letters are kept and
+/// written again.
 struct OpenRecipients {
     private(set) var bytes: [UInt8] = []
     private let base: ParkedRecord
@@ -45,10 +45,7 @@ struct OpenRecipients {
         if !record.counts.isEmpty { parts.add(Letter.counts) { $0.bytes += record.counts } }
         if !record.trace.isEmpty { parts.add(Letter.trace) { $0.bytes += record.trace } }
         parts.bytes += record.later
-        var length = Parts()
-        length.number(UInt64(parts.bytes.count))
-        bytes += length.bytes
-        bytes += parts.bytes
+        bytes += parts.entry
     }
 
     /// - Parameter uids: `to.uids` of the event; called at most once.
@@ -60,21 +57,17 @@ struct OpenRecipients {
         var open: [ParkedRecord] = []
         var named: [String]?
         while !rest.rest.isEmpty {
-            guard let size = rest.number(), let own = rest.take(size) else { return nil }
-            var parts = PartReader(rest: own)
+            guard var parts = rest.entry() else { return nil }
             var record = base
             while !parts.rest.isEmpty {
-                let start = parts.rest
-                guard let letter = parts.byte(), let size = parts.number(), let content = parts.take(size) else {
-                    return nil
-                }
-                if letter == Letter.place {
+                guard let part = parts.part() else { return nil }
+                if part.letter == Letter.place {
                     if named == nil { named = uids() ?? [] }
-                    var place = PartReader(rest: content)
+                    var place = part.reader
                     guard let named, let index = place.number(), named.indices.contains(index) else { return nil }
                     record.uid = named[index]
-                } else if !record.take(letter, content, base: base) {
-                    record.later += Array(start.prefix(start.count - parts.rest.count))
+                } else if !record.take(part, base: base) {
+                    record.later += part.whole
                 }
             }
             if record.uid == nil { return nil }
@@ -82,48 +75,20 @@ struct OpenRecipients {
         }
         return open
     }
-
-    /// Parts under construction.
-    private struct Parts {
-        var bytes: [UInt8] = []
-
-        mutating func add(_ letter: UInt8, _ text: String) { add(letter) { $0.bytes.append(contentsOf: text.utf8) } }
-
-        mutating func add(_ letter: UInt8, _ write: (inout Parts) -> Void) {
-            var content = Parts()
-            write(&content)
-            bytes.append(letter)
-            number(UInt64(content.bytes.count))
-            bytes += content.bytes
-        }
-
-        mutating func number(_ value: UInt64) {
-            var rest = value
-            while rest >= 0x80 {
-                bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-                rest >>= 7
-            }
-            bytes.append(UInt8(rest))
-        }
-
-        mutating func signed(_ value: Int64) { number(UInt64(bitPattern: value << 1 ^ value >> 63)) }
-    }
 }
 
 extension ParkedRecord {
     /// - Returns: false for a letter of a later version, and for content that no version writes.
-    fileprivate mutating func take(
-        _ letter: UInt8, _ content: Slice<UnsafeRawBufferPointer>, base: ParkedRecord
-    ) -> Bool {
-        var reader = PartReader(rest: content)
-        let text = { String(decoding: content, as: UTF8.self) }
-        switch letter {
+    fileprivate mutating func take(_ part: PartReader.Part, base: ParkedRecord) -> Bool {
+        var reader = part.reader
+        let text = { String(decoding: part.content, as: UTF8.self) }
+        switch part.letter {
         case Letter.uid: uid = text()
         case Letter.due:
             guard let delta = reader.signed() else { return false }
             dueMs = base.dueMs &+ delta
         case Letter.cause: take(cause: text())
-        case Letter.client: client = content.isEmpty ? nil : text()
+        case Letter.client: client = part.content.isEmpty ? nil : text()
         case Letter.device: devices.append(text())
         case Letter.done: done.append(text())
         case Letter.hold:
@@ -136,38 +101,11 @@ extension ParkedRecord {
             guard let epoch = reader.signed() else { return false }
             silentConnections.append(
                 SilentConnection(device: String(decoding: reader.rest, as: UTF8.self), epoch: epoch))
-        case Letter.counts: counts = Array(content)
-        case Letter.trace: trace = Array(content)
+        case Letter.counts: counts = Array(part.content)
+        case Letter.trace: trace = Array(part.content)
         default: return false
         }
         return true
-    }
-}
-
-/// Reads parts from the front. Outside input: each step is checked.
-private struct PartReader {
-    var rest: Slice<UnsafeRawBufferPointer>
-
-    mutating func byte() -> UInt8? { rest.popFirst() }
-
-    mutating func word() -> UInt64? {
-        var value: UInt64 = 0
-        for shift in stride(from: UInt64(0), to: 70, by: 7) {
-            guard let byte = byte() else { return nil }
-            value |= UInt64(byte & 0x7F) &<< min(shift, 63)
-            if byte < 0x80 { return value }
-        }
-        return nil
-    }
-
-    mutating func number() -> Int? { word().map { Int(clamping: $0) } }
-
-    mutating func signed() -> Int64? { word().map { Int64(bitPattern: $0 >> 1) ^ -Int64(bitPattern: $0 & 1) } }
-
-    mutating func take(_ count: Int) -> Slice<UnsafeRawBufferPointer>? {
-        guard count <= rest.count else { return nil }
-        defer { rest = rest.dropFirst(count) }
-        return rest.prefix(count)
     }
 }
 

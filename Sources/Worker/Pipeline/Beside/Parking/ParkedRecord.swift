@@ -75,8 +75,8 @@ struct ParkedRecord: Sendable, Equatable {
         if !place.isCounted { formerNames = formerNames.suffix(7) + [place.name] }
     }
 
-    /// The topic's key: common to the records of one conversation, or of one part of a large group.
-    var key: String { app + conversation + (part.map { "#\($0)" } ?? "") }
+    /// The topic's key.
+    var key: String { Deferred.key(app: app, conversation: conversation, part: part) }
 
     /// Whether pushes did something since the other record was written, which Redis may not know.
     func hasProgress(since other: ParkedRecord) -> Bool {

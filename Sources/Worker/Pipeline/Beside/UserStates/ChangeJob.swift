@@ -29,6 +29,8 @@ final class ChangeJob {
     var awaitsMark = false
     /// Its counts for the statistics, added once its record is settled.
     var counted = RecordCounts()
+    /// Further owed claims of its record, which follow this one.
+    var unpaid: ArraySlice<OwedClaim> = []
     /// Its step is with Redis and long (`UserStates.heavyInHand`).
     var isHeavy = false
     /// While Redis has not stored it (`UnstoredChanges`); empty before its first try has failed.
@@ -78,9 +80,12 @@ final class ChangeJob {
             if !unstoredKeys.isEmpty { return }
             unstoredKeys = task.unstoredKeys
             if !unstoredKeys.isEmpty { shard.unstoredChanges.insert(unstoredKeys) }
-        case .owed(let owed, isClaimed: false) where owed.request.changesBadge, .watched(let owed):
+        case .owed(let owed, let isClaimed):
+            for claim in (isClaimed ? [] : [owed]) + unpaid where claim.request.changesBadge {
+                shard.unstoredCounts.insert(claim.message, of: claim.user, nowNanos: shard.nowNanos)
+            }
+        case .watched(let owed):
             shard.unstoredCounts.insert(owed.message, of: owed.user, nowNanos: shard.nowNanos)
-        case .owed: break
         }
     }
 

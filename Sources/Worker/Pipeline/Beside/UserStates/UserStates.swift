@@ -69,12 +69,29 @@ final class UserStates {
         begin(job, isEmpty: task.isEmpty)
     }
 
-    /// A claim that Redis refused when its recipient was pushed.
-    func pay(_ owed: OwedClaim, app: AppContext?, _ intake: Intake, _ record: EventJob.Origin) {
-        owedCount += 1
+    /// Claims of one record that Redis refused when their recipients were pushed. One after the other: a record may have many.
+    func pay(_ owed: [OwedClaim], app: AppContext?, _ intake: Intake, _ record: EventJob.Origin) {
+        guard let first = owed.first else { return intake.settle(record.place) }
+        owedCount += owed.count
         let job = ChangeJob(
-            ChangeJob.Origin(intake, record), .owed(owed, isClaimed: false), app: app, eventID: owed.eventID)
+            ChangeJob.Origin(intake, record), .owed(first, isClaimed: false), app: app, eventID: first.eventID)
+        job.unpaid = owed.dropFirst()
         job.noteUnstored(shard)
+        begin(job, isEmpty: false)
+    }
+
+    /// The change has ended, also its pushes. Its record's next claim is paid, or the record is settled.
+    func settle(_ job: ChangeJob) {
+        guard let next = job.unpaid.first else { return job.settle() }
+        if isHandedBack { job.isHandedBack = true }
+        if job.isHandedBack {
+            owedCount -= job.unpaid.count
+            return job.settle()
+        }
+        job.unpaid.removeFirst()
+        job.task = .owed(next, isClaimed: false)
+        job.owesClear = false
+        job.failures = 0
         begin(job, isEmpty: false)
     }
 
@@ -292,7 +309,7 @@ final class UserStates {
 
     private func leave(_ job: ChangeJob) {
         stopAwaiting(job)
-        if case .owed = job.task { owedCount -= 1 }
+        if case .owed = job.task { owedCount -= 1 + job.unpaid.count }
         changes.remove(job.ref)
         endBind(job)
         if case .state = job.task, job.origin == nil { repetition.left() }

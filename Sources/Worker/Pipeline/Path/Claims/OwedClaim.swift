@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import Digits
-import JSON
 import PushCore
 
 /// A recipient that was pushed and recorded while Redis accepted no writes: its claim and its mark are owed.
 ///
-/// It waits in `carillon.parked`, outside any process, so that the event's offset can be settled and a crash repeats
+/// It waits in `carillon.parked` (`OwedMarks`), outside any process, so that the event's offset can be settled and a crash repeats
 /// nothing. The worker that reads it claims, which counts the message, and marks.
 struct OwedClaim: Sendable {
     var request: ClaimRequest
@@ -13,6 +11,13 @@ struct OwedClaim: Sendable {
     var eventID = ""
     /// What the mark says of the finished recipient: counts and trace; empty if there are none.
     var note: [UInt8] = []
+    /// Parts of the stored form that a later version wrote.
+    var later: [UInt8] = []
+
+    init(_ request: ClaimRequest, eventID: String) {
+        self.request = request
+        self.eventID = eventID
+    }
 
     /// The recipient's dedup key.
     var message: PushID {
@@ -21,57 +26,87 @@ struct OwedClaim: Sendable {
 
     var user: UnstoredChanges.Key { UnstoredChanges.user(request.app, request.uid) }
 
-    /// The record's JSON. The format is internal.
-    func write(to writer: inout JSONWriter) {
+    // MARK: The stored form
+
+    /// The recipient's entry in its record.
+    var entry: [UInt8] {
         let subject = request.subject
-        writer.beginRecord(app: request.app)
-        writer.member("uid", request.uid)
-        writer.member("owed", subject.kind.rawValue)
-        writer.member("id", subject.id)
-        writer.member("conv", subject.conversation)
-        writer.member("sent_ms", subject.sentMs)
-        if let seq = subject.seq { writer.member("seq", seq) }
-        writer.member("expire_ms", subject.expireAtMs)
-        writer.member("counted", request.counted)
+        var parts = Parts()
+        parts.add(Letter.uid, request.uid)
+        parts.add(Letter.kind, subject.kind.rawValue)
+        parts.add(Letter.id, subject.id)
+        parts.add(Letter.sent) { $0.signed(subject.sentMs) }
+        if let seq = subject.seq { parts.add(Letter.seq) { $0.signed(seq) } }
+        parts.add(Letter.expiry) { $0.signed(subject.expireAtMs) }
+        if request.counted { parts.add(Letter.counted, "") }
         if let revoke = subject.revoke {
-            writer.member("target", revoke.targetMsgID)
-            writer.member("badge", revoke.badge.rawValue)
+            parts.add(Letter.target, revoke.targetMsgID)
+            parts.add(Letter.badge, revoke.badge.rawValue)
         }
-        if subject.clearsOnRead { writer.member("clears", eventID) }
-        if !note.isEmpty { writer.member("note", Hex.string(note)) }
-        writer.endObject()
+        if subject.clearsOnRead { parts.add(Letter.clears, eventID) }
+        if !note.isEmpty { parts.add(Letter.note) { $0.bytes += note } }
+        parts.bytes += later
+        return parts.entry
     }
 
-    /// - Returns: nil for any other format.
-    init?(_ bytes: UnsafeRawBufferPointer, nowMs: Int64) {
-        guard let tree = try? JSONTree(parsing: bytes, maxBytes: 1 << 16, maxDepth: 4), tree["v"]?.int == 1,
-            let app = Self.text(tree["app"], InputLimit.id),
-            let uid = Self.text(tree["uid"], InputLimit.user),
-            let kind = Self.text(tree["owed"], 1).flatMap(PairKind.init(rawValue:)),
-            let id = Self.text(tree["id"], InputLimit.id),
-            let conversation = Self.text(tree["conv"], InputLimit.user), let sentMs = tree["sent_ms"]?.int,
-            let expireMs = tree["expire_ms"]?.int, let counted = tree["counted"]?.bool
-        else { return nil }
+    /// - Parameter conversation: of the event; of a Live Activity its id.
+    /// - Returns: nil if the bytes are damaged.
+    init?(entry: PartReader, app: String, conversation: String) {
+        var (parts, later, note) = (entry, [UInt8](), [UInt8]())
+        var uid: String?, id: String?, target: String?, clears: String?
+        var kind: PairKind?
+        var badge: Message.Revoke.Badge?
+        var sentMs: Int64?, seq: Int64?, expireMs: Int64?
+        var isCounted = false
+        while !parts.rest.isEmpty {
+            guard let part = parts.part() else { return nil }
+            var number = part.reader
+            switch part.letter {
+            case Letter.uid: uid = part.text(atMost: InputLimit.user)
+            case Letter.kind: kind = part.text(atMost: 1).flatMap(PairKind.init(rawValue:))
+            case Letter.id: id = part.text(atMost: InputLimit.id)
+            case Letter.sent: sentMs = number.signed()
+            case Letter.seq: seq = number.signed()
+            case Letter.expiry: expireMs = number.signed()
+            case Letter.counted: isCounted = true
+            case Letter.target: target = part.text(atMost: InputLimit.id)
+            case Letter.badge:
+                badge = part.text(atMost: InputLimit.name).flatMap(Message.Revoke.Badge.init(rawValue:))
+            case Letter.clears: clears = part.text(atMost: InputLimit.id) ?? ""
+            case Letter.note: note = Array(part.content)
+            default: later += part.whole
+            }
+        }
+        guard let uid, let kind, let id, let sentMs, let expireMs, (target == nil) == (badge == nil) else {
+            return nil
+        }
         var revoke: Message.Revoke?
-        if let target = Self.text(tree["target"], InputLimit.id),
-            let badge = Self.text(tree["badge"], InputLimit.name).flatMap(Message.Revoke.Badge.init(rawValue:))
-        {
-            revoke = Message.Revoke(targetMsgID: target, badge: badge)
-        }
+        if let target, let badge { revoke = Message.Revoke(targetMsgID: target, badge: badge) }
         let subject = ClaimSubject(
-            kind: kind, id: id, conversation: conversation, sentMs: sentMs, seq: tree["seq"]?.int, revoke: revoke,
-            expireAtMs: expireMs, clearsOnRead: tree["clears"] != nil)
-        eventID = Self.text(tree["clears"], InputLimit.id) ?? ""
-        note = tree["note"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
-        request = ClaimRequest(app: app, uid: uid, subject, counted: counted, nowMs: nowMs)
+            kind: kind, id: id, conversation: kind == .liveActivity ? "" : conversation, sentMs: sentMs, seq: seq,
+            revoke: revoke, expireAtMs: expireMs, clearsOnRead: clears != nil)
+        self.init(ClaimRequest(app: app, uid: uid, subject, counted: isCounted, nowMs: 0), eventID: clears ?? "")
+        self.note = note
+        self.later = later
     }
+}
 
-    private static func text(_ value: JSONTree?, _ bytes: Int) -> String? {
-        value?.string.flatMap { $0.utf8.count <= bytes ? $0 : nil }
-    }
-
-    init(_ request: ClaimRequest, eventID: String) {
-        self.request = request
-        self.eventID = eventID
-    }
+/// The letters are a stored format: never change or reuse one.
+private enum Letter {
+    static let uid = UInt8(ascii: "u")
+    static let kind = UInt8(ascii: "k")
+    /// The message's id; of a Live Activity the event's.
+    static let id = UInt8(ascii: "m")
+    static let sent = UInt8(ascii: "t")
+    static let seq = UInt8(ascii: "q")
+    static let expiry = UInt8(ascii: "x")
+    /// Without content: the message counts.
+    static let counted = UInt8(ascii: "c")
+    /// The message that a revoke names.
+    static let target = UInt8(ascii: "o")
+    static let badge = UInt8(ascii: "b")
+    /// Its devices get the lowered number: the event's id.
+    static let clears = UInt8(ascii: "e")
+    /// The mark's bytes behind its state.
+    static let note = UInt8(ascii: "n")
 }

@@ -273,7 +273,7 @@ extension Dispatcher {
             id: event.subject.kind.rawValue + event.subject.id)
         record.expiresAtMs = event.expiresAtMs
         record.conversation = event.parkedConversation
-        record.part = event.chunkPart ?? event.parked?.record.part
+        record.part = event.parkedPart
         record.source = event.origin?.source ?? EventSource()
         record.client = first?.client
         record.devices = waits.flatMap { wait in

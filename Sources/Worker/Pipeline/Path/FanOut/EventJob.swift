@@ -244,6 +244,9 @@ final class EventJob {
     /// The order of its records in `carillon.parked` is that of the conversation, or of the Live Activity with this id.
     var parkedConversation: String { activity?.id ?? conversationID }
 
+    /// The part of the group that its records there name; nil if it is no chunk.
+    var parkedPart: UInt8? { chunkPart ?? parked?.record.part }
+
     /// The bytes that it holds, without those of its record in `carillon.parked`.
     var heldBytes: Int { parked?.batch.hasSeveral ?? false ? 0 : raw.count }
 

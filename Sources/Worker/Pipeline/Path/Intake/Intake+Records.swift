@@ -97,6 +97,7 @@ extension Intake {
         case .parked:
             switch Deferred.read(value, uids: { [shard] in shard.givenUIDs($0, $1) }) {
             case .work(let work): return ReceivedRecord(content: .parked(work), origin: origin)
+            case .marks(let marks): return ReceivedRecord(content: .owed(marks.claims), origin: origin)
             case .unknown: return ReceivedRecord(content: .unknown, origin: origin)
             case .other: break
             }
@@ -104,10 +105,10 @@ extension Intake {
             {
                 return ReceivedRecord(content: .parked(Deferred([earlier])), origin: origin)
             }
-            guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
+            guard let owed = EarlierOwedClaim.read(value) else {
                 throw BadRecord(.unknownKind, "not a parked record of this version")
             }
-            return ReceivedRecord(content: .owed(owed), origin: origin)
+            return ReceivedRecord(content: .owed([owed]), origin: origin)
         }
     }
 
@@ -128,7 +129,8 @@ struct ReceivedRecord {
     enum Content {
         /// With the record's bytes; empty for a change of a user's state that no stored value makes wrong.
         case event(Event, raw: [UInt8])
-        case owed(OwedClaim)
+        /// Of one event.
+        case owed([OwedClaim])
         case parked(Deferred)
         /// Deferred work of a later version: it stays in the topic for a worker that knows it.
         case unknown

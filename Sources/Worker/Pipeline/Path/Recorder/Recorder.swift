@@ -311,13 +311,15 @@ final class Recorder {
     }
 
     private func storeOwedClaim(_ job: RecipientJob) {
-        var writer = JSONWriter(reservingCapacity: 320)
-        var owed = OwedClaim(job.claimRequest(nowMs: shard.nowMs), eventID: job.event.id)
+        let event = job.event
+        var owed = OwedClaim(job.claimRequest(nowMs: shard.nowMs), eventID: event.id)
         owed.note = finishedNote(of: job)
-        owed.write(to: &writer)
+        let marks = OwedMarks(
+            app: event.app.id, conversation: event.parkedConversation, part: event.parkedPart, claims: [owed])
         owedCount += 1
         shard.metrics.parked.add()
-        outbox.send(topics.parked, key: job.event.app.id + job.uid, value: writer, tag: job.tag(.owedClaim))
+        outbox.sendRaw(
+            topics.parked, key: Array(marks.key.utf8), value: marks.bytes, headers: [], tag: job.tag(.owedClaim))
     }
 
     /// The mark's bytes behind the state. A recipient whose mark is built has nothing else any more.
