@@ -201,7 +201,7 @@ let package = Package(
                 "SimulatedFleet", "SimulatedSystem", "KafkaModel", "Kafka", "LocalServers", "Bench", "Worker",
                 "Simulator", "APNs", "APNsProtocol", "EventLoop", "Telemetry", "CostCounting",
             ], path: "Tests/PushCost", swiftSettings: strict),
-        tests("Simulation", ["Simulation", "Processes"]),
+        tests("Simulation", ["Simulation", "SimulatedFleet", "KafkaModel", "Kafka", "Processes"]),
         tests("Digits", ["Digits"]),
         tests("Queues", ["Queues"]),
         tests("CarillonClient", ["CarillonClient", "Worker", "PushCore"]),

@@ -166,6 +166,15 @@ package final class KafkaModel {
         for group in groups.keys.sorted() { groups[group]?.deleteOffsets(of: topic) }
     }
 
+    /// Another cluster takes the place of this one: it has no group, and receives nothing that was sent to the former one. Its topics
+    /// keep their records until they are made again. All clients have ended.
+    package func becomeOther(_ clusterID: String) {
+        settings.clusterID = clusterID
+        events = EventHeap()
+        groups = [:]
+        for broker in isDown.indices { setDown(broker, false) }
+    }
+
     /// Offsets that hold no record, as a transaction's marker.
     package func skipOffsets(_ topic: String, _ partition: Int, count: Int64) {
         log(topic, Int32(partition))?.skip(count)

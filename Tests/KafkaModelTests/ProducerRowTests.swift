@@ -42,6 +42,17 @@ struct ProducerRowTests {
         (0..<3).flatMap { world.model.records("out", $0) }.map { String(decoding: $0.value ?? [], as: UTF8.self) }
     }
 
+    @Test func `another cluster receives nothing that was sent to the former one`() throws {
+        let world = Self.world()
+        let producer = try world.producer()
+        try Self.send(producer, 3)
+        #expect(world.model.nextNanos != nil)
+        world.model.becomeOther("mirror")
+        #expect(world.model.nextNanos == nil && world.model.committed("g", "out", 0) == nil)
+        _ = Self.run(world, producer, 3)
+        #expect(Self.values(world).isEmpty)
+    }
+
     @Test func recordsOfOneKeyStayInOrderAndEachHasOneReport() throws {
         let world = Self.world()
         let producer = try world.producer()

@@ -24,6 +24,7 @@ FAULTS = {
     "late-reply": "redisSlowness,join,kafkaGroup",
     "left-marked": "kafkaGroup,apnsLink",
     "sent-late": "apnsAnswers",
+    "cluster-ignored": "kafkaMirror",
 }
 
 
@@ -508,5 +509,11 @@ DEFECTS = [
         "if answer(for: entry.gateway, nowNanos: nowNanos) != .held(epoch: entry.gatewayEpoch) {",
         "let lease = answer(for: entry.gateway, nowNanos: nowNanos)\n"
         '            if mutant("epoch-ignored") ? lease == .notHeld : lease != .held(epoch: entry.gatewayEpoch) {',
+    ),
+    # Moves to another Kafka cluster.
+    Defect(
+        "cluster-ignored", "the cluster's id is ignored: offsets of another cluster count", PIPELINE + "Path/Intake/Intake+Status.swift",
+        'consumer.clusterID.map { "\\($0)/\\(consumer.topics[0])" } ?? ""',
+        'consumer.clusterID.map { "\\(mutant("cluster-ignored") ? "any" : $0)/\\(consumer.topics[0])" } ?? ""',
     ),
 ]

@@ -27,12 +27,20 @@ private final class ModelReplay: StateReplay {
                 handler(
                     .records(
                         records.compactMap { record in
-                            record.value.map { StateReplayRecord(value: $0, kafkaMs: record.timestampMs) }
+                            record.value.map { StateReplayRecord(value: $0, kafkaMs: Self.usable(record)) }
                         }))
             case .ended(let partitionCount): handler(.ended(partitionCount: partitionCount))
             case .failed: handler(.failed("no broker gave the records of \(topic) in time"))
             }
         }
+    }
+
+    /// As a consumer gives it: a time that is not in milliseconds counts as absent.
+    private static func usable(_ record: ModelRecord) -> Int64 {
+        let given = KafkaRecord(
+            partition: TopicPartition(topic: 0, partition: 0), offset: record.offset,
+            timestamp: (record.timestampMs, record.isAppendTime), key: nil, value: nil)
+        return given.timestampMs ?? 0
     }
 
     func start(from starts: [Int32: KafkaTopicReader.Start]) { reader?.start(from: starts) }

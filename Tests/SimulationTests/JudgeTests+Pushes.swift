@@ -4,6 +4,10 @@
 extension JudgeTests {
     static let pushRows = [
         Row("a push twice", "no push twice") { $0.push("m1", pid: "p1", at: 13) },
+        Row("a push twice after a move in peace", "no push twice") {
+            ($0.allowance.mayRepeat, $0.allowance.isMovedInPeace) = (true, true)
+            $0.push("m1", pid: "p1", at: 13)
+        },
         Row("to another user", "no push to another user") {
             $0.state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 15)
         },
@@ -183,6 +187,18 @@ extension JudgeTests {
             $0.state("s2", .showsDetail(true), at: 5)
             $0.observed.results["s2"]?.outcome = "stale"
             $0.state("s3", .showsDetail(true), at: 5.2)
+        },
+        Row("a stale bind of a phone that another user took later", nil) {
+            $0.allowance.mayRepeat = true
+            $0.state("s2", .bind(device: "d1", token: "v1", type: .voip), at: 95)
+            $0.state("s3", .bind(device: "d9", token: "t1", type: .alert), of: "u2", at: 96)
+            $0.observed.results["s2"] = Observed.StateResult(atNanos: HistoryOfOneDay.nanos(98), outcome: "stale")
+        },
+        Row("a stale bind of a phone that another user took before", "results") {
+            $0.allowance.mayRepeat = true
+            $0.state("s3", .bind(device: "d9", token: "t1", type: .alert), of: "u2", at: 95)
+            $0.state("s2", .bind(device: "d1", token: "v1", type: .voip), at: 96)
+            $0.observed.results["s2"] = Observed.StateResult(atNanos: HistoryOfOneDay.nanos(98), outcome: "stale")
         },
     ]
 

@@ -3,6 +3,8 @@
 struct Allowance {
     /// A record may be written twice, and a push sent twice.
     var mayRepeat = false
+    /// Only moves to another Kafka cluster may repeat anything, and before each all workers ended well: no push is sent twice.
+    var isMovedInPeace = false
     /// Pushes of a conversation may be out of order.
     var mayReorder = false
     /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.

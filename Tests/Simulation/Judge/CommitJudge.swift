@@ -29,6 +29,12 @@ struct CommitJudge {
         }
     }
 
+    /// The records have other offsets from now on, in the same order.
+    mutating func didMove() {
+        (events, states) = ([:], [:])
+        (taken.events, taken.states) = (0, 0)
+    }
+
     private mutating func take(_ sent: [Sent], _ states: [StateSent], _ observed: Observed) {
         for event in sent[min(taken.events, sent.count)...] { events[event.partition, default: []].append(event) }
         for state in states[min(taken.states, states.count)...] {

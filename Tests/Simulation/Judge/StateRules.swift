@@ -24,9 +24,23 @@ extension Judge {
                     place != index && other.atNanos <= result.atNanos && other.replaces(state, isLater: place > index)
                 }
                 let isTaken = tokens[state.token ?? ""]?.last { $0.atNanos <= result.atNanos }
-                if !isLater, isTaken.map({ $0.eventID == state.eventID }) ?? true {
+                if !isLater, !isSwitched(state, by: result.atNanos),
+                    isTaken.map({ $0.eventID == state.eventID }) ?? true
+                {
                     found("results", "\(state.eventID) of \(state.uid) is stale, and nothing is newer", state.eventID)
                 }
+            }
+        }
+    }
+
+    /// The bind's phone went to another user, who bound a token of it later. A bind that is applied after that one has ended.
+    private func isSwitched(_ state: StateSent, by nanos: UInt64) -> Bool {
+        guard case .bind(let device, _, _) = state.kind else { return false }
+        return tokens.values.contains { changes in
+            zip(changes, changes.dropFirst()).contains { former, bind in
+                guard case .bind(device, _, _) = former.kind else { return false }
+                return former.app == state.app && former.uid == state.uid && bind.uid != state.uid
+                    && bind.tokenType != nil && bind.atNanos >= state.atNanos && bind.atNanos <= nanos
             }
         }
     }

@@ -125,7 +125,7 @@ public struct Plan: Sendable {
                     ? AppSettings(id: id) : AppSettings(id: id, kinds: kinds, random: &random))
         }
         let chosen = (0..<random.next(in: 0...2)).compactMap { _ in
-            (faults ?? FaultKind.allCases).randomElement(using: &random)
+            (faults ?? FaultKind.allCases.filter { !FaultKind.drawnApart.contains($0) }).randomElement(using: &random)
         }
         self.faults = chosen
         faultCount = chosen.isEmpty ? 0 : Int(random.next(in: 1...4))
@@ -140,7 +140,17 @@ public struct Plan: Sendable {
             var own = SmallRandom(seed: seed ^ 0xA9A27 &+ UInt64(kind.place) << 32)
             if own.next(in: 0...99) < kind.perCent { kinds.insert(kind) }
         }
+        if faults == nil { drawFaultsApart() }
         fitThrottles()
+    }
+
+    private mutating func drawFaultsApart() {
+        for kind in FaultKind.drawnApart {
+            var own = SmallRandom(seed: seed ^ 0xFA17 &+ UInt64(kind.place) << 32)
+            guard own.next(in: 0...99) < kind.perCent else { continue }
+            faults.append(kind)
+            faultCount += 1
+        }
     }
 
     /// Two apps, with time enough for work that waits; nothing else goes wrong.
@@ -249,4 +259,13 @@ public enum FaultKind: String, CaseIterable, Sendable {
     case reload
     /// A wall clock jumps by more than five minutes.
     case clockJump
+    /// All workers move to a mirrored Kafka cluster, some of them with a Redis from a backup.
+    case kafkaMirror
+
+    /// Drawn from numbers of their own: the seeds keep the rest of their worlds.
+    fileprivate static let drawnApart: [FaultKind] = [.kafkaMirror]
+    fileprivate var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+
+    /// In how many worlds of a hundred a kind that is drawn apart may strike.
+    fileprivate var perCent: UInt64 { self == .kafkaMirror ? 12 : 0 }
 }

@@ -193,6 +193,9 @@ final class Traffic {
         }
     }
 
+    /// The records have other offsets.
+    func didMove(_ sent: [Sent], _ states: [StateSent]) { (self.sent, self.states) = (sent, states) }
+
     // MARK: Writing
 
     private func produce(_ topic: String, _ key: String, _ value: String, partitionsOn: Int = 0) -> Place {

@@ -5,7 +5,7 @@ extension FaultKind {
     var mayRepeat: Bool {
         switch self {
         case .crash, .pause, .restart, .join, .redisLink, .apnsLink: true
-        case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
+        case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer, .kafkaMirror: true
         case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
         case .apnsAnswers, .apnsTokens, .apnsGoAway, .clock, .clockJump, .reload, .redisSlots: false
         case .kafkaRefusal, .kafkaRetention, .kafkaRecreation: false
@@ -20,7 +20,7 @@ extension FaultKind {
         // A cut-off master answers with what it knows. A revoke that Redis does not take is known to nobody.
         case .redisFailover, .redisSlowness, .redisFull, .redisRefusal: true
         case .crash, .restart, .join, .apnsAnswers, .apnsTokens, .apnsGoAway, .clock, .clockJump, .reload: false
-        case .kafkaRefusal, .kafkaRetention, .kafkaRecreation: false
+        case .kafkaRefusal, .kafkaRetention, .kafkaRecreation, .kafkaMirror: false
         case .redisRestart, .redisOlderData, .redisSlots: false
         }
     }
@@ -31,7 +31,7 @@ extension FaultKind {
     /// Redis loses counts, or events begin again in another topic.
     var mayMiscount: Bool {
         switch self {
-        case .redisOlderData, .redisFailover, .kafkaRecreation: true
+        case .redisOlderData, .redisFailover, .kafkaRecreation, .kafkaMirror: true
         default: false
         }
     }
@@ -48,7 +48,7 @@ extension FaultKind {
     var mayLackNumbers: Bool {
         switch self {
         case .redisLink, .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
-        case .redisSlots, .pause, .crash: true
+        case .redisSlots, .pause, .crash, .kafkaMirror: true
         default: false
         }
     }
@@ -64,7 +64,7 @@ extension FaultKind {
     /// Partitions go to another worker, or come again.
     var mayMovePartitions: Bool {
         switch self {
-        case .crash, .pause, .restart, .join, .kafkaBrokers, .kafkaGroup: true
+        case .crash, .pause, .restart, .join, .kafkaBrokers, .kafkaGroup, .kafkaMirror: true
         default: false
         }
     }
@@ -76,7 +76,7 @@ extension FaultKind {
         case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
         case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
         // Offsets give the order of parked records, and begin again.
-        case .kafkaRecreation: true
+        case .kafkaRecreation, .kafkaMirror: true
         case .clock, .clockJump, .reload, .redisSlots, .kafkaRefusal, .kafkaRetention, .apnsTokens: false
         }
     }

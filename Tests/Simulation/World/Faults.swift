@@ -11,6 +11,7 @@ final class Faults {
     private let system: SimulatedSystem
     private let kafka: KafkaFaults
     private let redis: RedisFaults
+    private let mirror: MirrorFault
     private static let second: UInt64 = 1_000_000_000
 
     init(_ world: World) {
@@ -18,18 +19,21 @@ final class Faults {
         system = world.system
         kafka = KafkaFaults(world)
         redis = RedisFaults(world)
+        mirror = MirrorFault(world, kafka, redis)
     }
 
     /// Plans the faults; each strikes in the time of the traffic.
     func begin() {
         if world.plan.kinds.contains(.throttles) { throttleLater() }
         var (hidesRedis, movesPartitions) = (false, false)
+        var repeats = false
         for _ in 0..<world.plan.faultCount {
             guard let kind = world.plan.faults.isEmpty ? nil : world.plan.faults[system.choice(world.plan.faults.count)]
             else { return }
             world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
             world.allowance.mayReorder = world.allowance.mayReorder || kind.mayReorder
             world.allowance.mayMiscount = world.allowance.mayMiscount || kind.mayMiscount
+            repeats = repeats || kind.mayRepeat && kind != .kafkaMirror
             allowance(kind)
             hidesRedis = hidesRedis || kind.mayHideRedis
             movesPartitions = movesPartitions || kind.mayMovePartitions
@@ -40,6 +44,7 @@ final class Faults {
             }
         }
         if hidesRedis && movesPartitions { world.allowance.mayMiscount = true }
+        world.allowance.isMovedInPeace = world.allowance.mayRepeat && !repeats
     }
 
     private func allowance(_ kind: FaultKind) {
@@ -52,6 +57,7 @@ final class Faults {
     func heal() {
         rules.removeAll()
         setRules()
+        mirror.heal()
         kafka.heal()
         redis.heal()
         for worker in world.workers {
@@ -86,6 +92,7 @@ final class Faults {
         case .kafkaProducer: if let worker = someWorker() { kafka.failProducer(of: worker.kafka, worker.name) }
         case .kafkaRetention: kafka.retain()
         case .kafkaRecreation: kafka.recreate()
+        case .kafkaMirror: mirror.begin()
         case .redisRestart: redis.restart()
         case .redisOlderData: redis.olderData()
         case .redisFailover: redis.failOver()
@@ -109,6 +116,9 @@ final class Faults {
     func isOfEarlierTopic(_ topic: String, _ partition: Int32, _ offset: Int64) -> Bool {
         topic == "im.events" && kafka.isOfEarlierTopic(Int(partition), offset)
     }
+
+    /// So many events belonged to a topic that is no more.
+    var earlierEvents: Int { kafka.earlierEvents }
 
     /// Events that Kafka has dropped, perhaps before a worker read them.
     var lostEvents: Set<String> { kafka.lostEvents }

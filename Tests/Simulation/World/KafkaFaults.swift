@@ -14,7 +14,7 @@ final class KafkaFaults {
     /// A worker may read nothing for some time.
     private let mayStopReading: Bool
     /// Events before that many belonged to a topic that is no more.
-    private var earlierEvents = 0
+    private(set) var earlierEvents = 0
     /// The furthest end of the topics that are no more, by partition.
     private var earlierEnds: [Int64] = []
     private var earlierUntilNanos: UInt64 = 0
@@ -173,6 +173,12 @@ final class KafkaFaults {
         // A worker may pause in between.
         earlierUntilNanos = system.nowNanos &+ 120 * Self.second
         kafka.recreate(Self.events)
+    }
+
+    /// All is in another cluster, which lacks these events. Nothing of an earlier topic is left.
+    func didMove(lacking missing: Set<String>) {
+        dropped = lostEvents.union(missing)
+        (earlierEnds, earlierUntilNanos) = ([], 0)
     }
 
     func heal() {

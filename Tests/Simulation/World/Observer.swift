@@ -37,6 +37,15 @@ struct Observer {
         }
     }
 
+    /// The topics that workers read are in another cluster, with nothing new.
+    mutating func didMove(_ topics: some Sequence<String>, _ kafka: KafkaModel) {
+        for topic in topics {
+            for partition in 0..<partitions {
+                places["\(topic) \(partition)"] = kafka.range(topic, partition).upperBound
+            }
+        }
+    }
+
     private mutating func take(_ record: ModelRecord, of topic: String, _ nanos: UInt64) {
         switch topic {
         case "push.dead-letter":
@@ -66,7 +75,7 @@ struct Observer {
         }
     }
 
-    private static func eventID(in bytes: [UInt8]) -> String? {
+    static func eventID(in bytes: [UInt8]) -> String? {
         let mark = Array("\"event_id\":\"".utf8)
         guard bytes.count > mark.count,
             let start = (0...(bytes.count - mark.count)).first(where: { bytes[$0...].starts(with: mark) })

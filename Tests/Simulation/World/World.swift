@@ -27,6 +27,9 @@ public final class World {
     private var stranded: [Violation] = []
     private var commits = CommitJudge()
     private var bounds: BoundsJudge
+    var moves = MoveJudge()
+    /// All workers have ended, and none starts before Kafka's topics are in another cluster.
+    var isMoving = false
     /// If Kafka had more, the topics may have new records.
     private var kafkaRunsSeen = 0
     private var looks = 0
@@ -43,6 +46,8 @@ public final class World {
     }
 
     static let group = "carillon"
+    static let userState = "im.user-state"
+    private static let readTopics = ["im.events", userState, "carillon.chunks", "carillon.parked"]
     private static let second: UInt64 = 1_000_000_000
 
     init(_ plan: Plan, _ key: SimulatedKey, keepsLog: Bool, message: String?) throws {
@@ -67,6 +72,16 @@ public final class World {
         self.configuration = configuration
         let kafka = KafkaModel(system, partitions: Int(plan.partitions), brokers: 3)
         self.kafka = kafka
+        if plan.faults.contains(.kafkaMirror) {
+            // The first cluster is old: records were deleted.
+            for topic in Self.readTopics {
+                for partition in 0..<Int(plan.partitions) {
+                    let count = Int64(system.choice(2000))
+                    kafka.skipOffsets(topic, partition, count: count)
+                    kafka.trim(topic, partition, to: count)
+                }
+            }
+        }
         kafka.log = { story.tell("Kafka: \($0)") }
         apns = try APNsSeat(system, topics: plan.apps.map { "com.example.\($0.id)" }, key: key.key)
         traffic = Traffic(plan, system: system, story: story) { written in
@@ -122,13 +137,19 @@ public final class World {
     // MARK: Workers
 
     func startWorker() throws {
+        if isMoving { return }
         workerNumber += 1
         let name = "worker-\(workerNumber)"
         let system = system
         let process = system.makeProcess(name, host: "127.0.1.\(workerNumber % 250 + 1)")
         // The world has one thread.
         nonisolated(unsafe) let story = story
-        let log = Log(level: .debug) { line in story.tell("\(name) says: \(WorkerSeat.text(line))") }
+        nonisolated(unsafe) weak let world = self
+        let log = Log(level: .debug) { line in
+            let text = WorkerSeat.text(line)
+            story.tell("\(name) says: \(text)")
+            world?.didSay(text)
+        }
         var configuration = configuration
         if plan.group == .named {
             let taken = Set(workers.filter { !$0.process.isDead }.compactMap { instances[$0.name] })
@@ -152,6 +173,41 @@ public final class World {
                 worker.apply(configuration)
             }
         }
+    }
+
+    private func didSay(_ line: String) { moves.didSay(line, system.nowNanos) }
+
+    /// Some user state is applied, and committed in the present cluster.
+    var hasCommittedStates: Bool {
+        (0..<Int(plan.partitions)).contains { kafka.committed(Self.group, Self.userState, $0) != nil }
+    }
+
+    /// The mirror takes the place of Kafka. Returns the events that it lacks.
+    func move(to mirror: Mirror) -> Set<String> {
+        observe()
+        moves.didMove(system.nowNanos, knewCluster: hasCommittedStates)
+        let logs = mirror.takePlace(of: kafka, topics: Self.readTopics, group: Self.group)
+        func offset(_ topic: String, _ partition: Int32, _ former: Int64) -> Int64 {
+            logs[topic]?[Int(partition)].offsets[former] ?? -1
+        }
+        var (sent, states) = (traffic.sent, traffic.states)
+        for index in sent.indices.dropFirst(faults?.earlierEvents ?? 0) {
+            sent[index].offset = offset("im.events", sent[index].partition, sent[index].offset)
+        }
+        for index in states.indices {
+            states[index].offset = offset(Self.userState, states[index].partition, states[index].offset)
+        }
+        traffic.didMove(sent, states)
+        commits.didMove()
+        observer.didMove(Self.readTopics, kafka)
+        return Set(logs.values.joined().flatMap(\.missing).compactMap { Observer.eventID(in: $0.value ?? []) })
+    }
+
+    /// After a move.
+    func startAgain() {
+        isMoving = false
+        moves.didStart(system.nowNanos)
+        for _ in 0..<plan.workers { try? startWorker() }
     }
 
     /// Workers that run.
@@ -194,7 +250,7 @@ public final class World {
     /// Partitions whose committed offset is not their end.
     private var openPartitions: [String] {
         var open: [String] = []
-        for topic in ["im.events", "im.user-state", "carillon.chunks", "carillon.parked"] {
+        for topic in Self.readTopics {
             for partition in 0..<Int(plan.partitions) {
                 // A marker at the end is committed with the next record.
                 let last = plan.kinds.contains(.transactions) ? kafka.records(topic, partition).last : nil
@@ -231,7 +287,7 @@ public final class World {
     }
 
     private func didCommit(_ topic: String, _ partition: Int32, _ offset: Int64) {
-        guard topic == "im.events" || topic == "im.user-state" else { return }
+        guard topic == "im.events" || topic == Self.userState else { return }
         // Of a topic that is no more.
         guard offset <= kafka.range(topic, Int(partition)).upperBound,
             faults?.isOfEarlierTopic(topic, partition, offset) != true
@@ -258,10 +314,13 @@ public final class World {
         allowance.clockSlackMs =
             plan.faults.contains(.clockJump) ? 3_600_000 : plan.faults.contains(.clock) ? 45_000 : 50
         evidence = Evidence(sources: sources, observed: observer.observed, allowance: allowance)
+        moves.finish(
+            pushes: plan.faults.contains(.apnsLink) ? [] : observer.observed.pushes.map(\.atNanos),
+            mayBeOlder: plan.faults.contains { $0 == .redisOlderData || $0 == .redisFailover })
         var judge = Judge(sources, observed: observer.observed, allowance: allowance)
         let violations =
             stranded + commits.violations.prefix(5) + bounds.violations + (faults?.violations ?? [])
-            + metricViolations() + judge.run()
+            + metricViolations() + moves.violations + judge.run()
         for violation in violations {
             story.tell("VIOLATION of “\(violation.rule)”: \(violation.text)", about: [violation.message])
         }
@@ -273,7 +332,7 @@ public final class World {
     private func metricViolations() -> [Violation] {
         var metrics = MetricsJudge(workers.map { $0.registry.exposition(of: MetricsJudge.names) })
         if !plan.faults.contains(where: { $0 == .kafkaRetention || $0 == .kafkaRecreation }) { metrics.checkGaps() }
-        for topic in ["im.events", "im.user-state"] {
+        for topic in ["im.events", Self.userState] {
             metrics.checkOddTimes(topic, written: traffic.oddTimes[topic] ?? 0, hasLost: !allowance.lostEvents.isEmpty)
         }
         return metrics.violations

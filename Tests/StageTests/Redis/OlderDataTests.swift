@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Kafka
 import LocalServers
+import SimulatedFleet
 import Testing
 import VirtualStage
 
@@ -69,24 +70,9 @@ import VirtualStage
 
     /// The records have new offsets, and a tool has translated the group's.
     private static func moveToMirror(_ stage: Stage, copiesMetadata: Bool) {
-        let kafka = stage.kafka
-        kafka.settings.clusterID = "mirror"
-        for topic in LocalCluster.readTopics {
-            let copies = (0..<kafka.partitionCount(of: topic)).map { partition in
-                (records: Array(kafka.records(topic, partition)), at: kafka.committed("carillon", topic, partition))
-            }
-            kafka.recreate(topic)
-            for (partition, copy) in copies.enumerated() {
-                for var record in copy.records {
-                    record.createdMs = record.timestampMs
-                    kafka.append(record, to: topic, partition)
-                }
-                guard let at = copy.at, let offset = at.offset else { continue }
-                kafka.setCommitted(
-                    "carillon", topic, partition, offset: Int64(copy.records.count { $0.offset < offset }),
-                    metadata: copiesMetadata ? at.metadata : [])
-            }
-        }
+        var mirror = Mirror(clusterID: "mirror")
+        mirror.copiesMetadata = copiesMetadata
+        _ = mirror.takePlace(of: stage.kafka, topics: LocalCluster.readTopics, group: "carillon")
     }
 
     private func playMoved(_ move: (Stage) throws -> Void) throws {
