@@ -8,6 +8,14 @@ extension JudgeTests {
             ($0.allowance.mayRepeat, $0.allowance.isMovedInPeace) = (true, true)
             $0.push("m1", pid: "p1", at: 13)
         },
+        Row("a life that begins by a late clock", nil) {
+            $0.allowance.clockSlackMs = 45_000
+            $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 40 }
+        },
+        Row("a life that begins before a late clock", "the payload") {
+            $0.allowance.clockSlackMs = 45_000
+            $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 50 }
+        },
         Row("to another user", "no push to another user") {
             $0.state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 15)
         },

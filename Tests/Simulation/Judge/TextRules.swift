@@ -27,7 +27,10 @@ extension Judge {
         if push.priority != priority { return "its priority is \(push.priority ?? -1), not \(priority)" }
         if event.kind != .activity, !event.push.isVoip {
             let ms = event.push.expireMs ?? event.sentMs + 86_400_000
-            if push.expiration != max(1, ms / 1000) {
+            // The life of a message without a usable Kafka time begins by its reader's clock at the latest.
+            let isOffClock = event.push.expireMs == nil && (1000...60_000).contains(clock.slackMs)
+            let earliest = isOffClock ? ms - clock.slackMs : ms
+            if !(max(1, earliest / 1000)...max(1, ms / 1000)).contains(push.expiration ?? -1) {
                 return "its expiration is \(push.expiration ?? -1), not \(ms / 1000)"
             }
         }
