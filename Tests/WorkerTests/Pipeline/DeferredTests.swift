@@ -111,7 +111,12 @@ import Testing
                 guard let place = bytes.indices.randomElement(using: &random) else { break }
                 bytes[place] = .random(in: 0 ... .max, using: &random)
             }
-            _ = Self.read(bytes)
+            guard case .work(let work) = Self.read(bytes), !work.open.isEmpty else { continue }
+            guard case .work(let again) = Self.read(work.bytes()) else {
+                Issue.record("what was written cannot be read")
+                return
+            }
+            #expect(again.bytes() == work.bytes())
         }
     }
 
