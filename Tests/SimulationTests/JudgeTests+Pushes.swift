@@ -151,6 +151,18 @@ extension JudgeTests {
     ]
 
     static let deliveryRows = [
+        Row("a copy that is seen just before its push", nil) {
+            $0.move("d1", "fg", at: 10.9)
+            $0.move("d1", "off", at: 15)
+            $0.deliver("e1", alerts: false, at: 10.995)
+            $0.observed.deliveries[0].isPushed = true
+        },
+        Row("a copy before its push", "one alert") {
+            $0.move("d1", "fg", at: 10.9)
+            $0.move("d1", "off", at: 15)
+            $0.deliver("e1", alerts: false, at: 10.98)
+            $0.observed.deliveries[0].isPushed = true
+        },
         Row("to a suspended device", "deliveries") { $0.deliver("e2", at: 20.1) },
         Row("none to a live device", "deliveries") {
             $0.move("d1", "fg", at: 15)
