@@ -72,4 +72,37 @@ struct HeldDeviceTests {
             #expect(abs(times[1] - times[0]) < 3000)
         }
     }
+
+    /// One record has both devices and is due with the first. Its reader has not seen the 429.
+    @Test
+    func `a device of a parked recipient waits for its own Retry-After, also where another worker reads the record`()
+        throws
+    {
+        var settings = LocalCluster.Settings.oneShard
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
+        try Stage.with(settings) { stage in
+            let (uid, phone, pad) = ("two", token("two", "phone"), token("two", "pad"))
+            try stage.play(state: [.bind(uid), .bind(uid, "pad")])
+            let rules = [(phone, 60), (pad, 15)].map { hex, seconds in
+                var match = ScenarioRule.Match()
+                match.tokenPrefix = Array(hex.utf8)
+                return ScenarioRule(match, .answer(.putOff(seconds: seconds)))
+            }
+            stage.apns.set(Scenario(rules: rules))
+            try stage.writeEvents([.message("two-1", to: [uid])])
+            let held = try stage.look(until: "both devices are parked") { $0.parked.count == 2 }
+            let refusedMs = try #require(held.pushes(to: phone).first?.atMs)
+            #expect(try stage.stop(try stage.worker))
+            try stage.startWorker(waits: false)
+            stage.apns.set(Scenario(rules: []))
+            let seen = try stage.look(until: "both are pushed", within: .seconds(120)) {
+                !$0.accepted(phone).isEmpty && !$0.accepted(pad).isEmpty
+            }
+            let (phoneMs, padMs) = (
+                try #require(seen.accepted(phone).first?.atMs), try #require(seen.accepted(pad).first?.atMs)
+            )
+            #expect(phoneMs - refusedMs >= 60_000, "the phone was pushed after \(phoneMs - refusedMs) ms")
+            #expect(padMs - refusedMs < 40_000, "the pad was pushed after \(padMs - refusedMs) ms")
+        }
+    }
 }

@@ -224,15 +224,30 @@ import Testing
         #expect(Self.taken(&wheel, nowMs: 300_100).map(\.record.id) == ["1", "2"])
     }
 
-    @Test func `of an app's excess the oldest records are written again, and only those count as moved`() {
+    @Test func `of an app's excess the newest records are written again, and only those count as moved`() {
         var wheel = ParkedWheel()
         Self.read(&wheel, (0..<40).map { Self.work("\($0)", uid: "u\($0)", dueMs: 900_000) })
         var asked = 0
         let moved = wheel.move(from: [TopicPartition(topic: 1, partition: 0)], atMost: 3, nowMs: 2_000) { _ in
+            true
+        } isExcess: { _ in
             asked += 1
             return asked > 1
         }
-        #expect(moved.map { $0.open.map(\.id) } == [["1"], ["2"], ["3"]] && asked == 4 && wheel.count == 37)
+        #expect(moved.map { $0.open.map(\.id) } == [["38"], ["37"], ["36"]] && asked == 4 && wheel.count == 37)
+    }
+
+    /// They would be read behind their line's later work, and would then have to stay in a full window.
+    @Test func `no record in excess is written behind later work of its conversation that stays`() {
+        var wheel = ParkedWheel()
+        let works = (0..<8).map { number in
+            let work = Self.work("\(number)", dueMs: 900_000)
+            work.record.source = EventSource(partition: 0, offset: Int64(number), kafkaMs: 1)
+            return work
+        }
+        Self.read(&wheel, works)
+        let moved = wheel.move(from: [works[0].partition], atMost: 4, nowMs: 2_000, mayExceed: { _ in true })
+        #expect(moved.flatMap(\.open).allSatisfy { !wheel.isAwaited($0) } && wheel.count == 4)
     }
 
     @Test func theRecipientsOfARecordAreWrittenAgainTogetherIfNoneHasBegun() {
@@ -284,6 +299,46 @@ import Testing
         #expect(shares.isFull("im", TopicPartition(topic: 1, partition: 9), share: 0.5, limits))
         shares.forget { $0 == partition }
         #expect(!shares.isFull("im", partition, share: 0.5, limits))
+    }
+
+    /// Two apps with long backlogs filled the window together, and a third one's records were not read.
+    @Test func `of several apps that fill the parked window the one with most has too much`() {
+        var limits = PipelineLimits()
+        limits.window.records = 100
+        limits.isShared = true
+        var shares = ParkedShares()
+        func add(_ app: String, _ count: Int) {
+            for _ in 0..<count {
+                let batch = ParkedBatch(.alone(3, topic: 1, .parked))
+                batch.size = (app, 10)
+                shares.add(batch)
+            }
+        }
+        func isFull(_ app: String) -> Bool {
+            shares.isFull(app, TopicPartition(topic: 1, partition: 3), share: 0.5, limits)
+        }
+        add("im", 20)
+        add("shop", 25)
+        #expect(!isFull("im") && !isFull("shop") && !isFull("third"))
+        add("im", 6)
+        #expect(isFull("im") && !isFull("shop") && !isFull("third"))
+    }
+
+    /// The window of one app's records, which are written again, has room after a moment.
+    @Test func `a full partition of parked records is read again as soon as it has room`() {
+        let parked = TopicPartition(topic: 1, partition: 0)
+        var limits = OffsetLedger.Limits(records: 10)
+        limits.minimumPauseNanos = 3_000_000_000
+        var ledgers = InputLedgers([.userState, .parked], limits: limits)
+        ledgers.assign(parked, nowNanos: 0)
+        var slots: [OffsetLedger.Slot] = []
+        for offset in Int64(0)..<8 {
+            let receipt = ledgers.with(parked) { $0.receive(parked, offset: offset, bytes: 1, nowNanos: 0) }
+            if case .tracked(let slot) = receipt { slots.append(slot) }
+        }
+        #expect(ledgers.relieve(parked, of: [parked], nowNanos: 0) && ledgers.fullPartitions == [parked])
+        for slot in slots { _ = ledgers.with(.parked) { $0.settle(slot) } }
+        #expect(ledgers.relieve(parked, of: [parked], nowNanos: 1_000_000) && ledgers.fullPartitions.isEmpty)
     }
 
     @Test func recordsAreWrittenAgainNoFasterThanTheAllowance() {

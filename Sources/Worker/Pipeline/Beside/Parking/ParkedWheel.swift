@@ -225,34 +225,50 @@ struct ParkedWheel {
     /// A record is rewritten at most once in this time.
     static let moveAfterMs: Int64 = 30_000
 
-    /// Removes the records of these partitions, oldest first, that have been in the topic for long enough and of which nothing has
-    /// begun: they are written again behind newer ones.
+    /// Removes records of these partitions of which nothing has begun: they are written again behind the others. First those in excess,
+    /// newest first, so that none is written behind later work of its line that stays. Then those that have been in the topic for long,
+    /// oldest first.
     ///
-    /// - Parameter isExcess: called once for each record that has not been there for long: whether its app has more than its share.
+    /// - Parameters:
+    ///   - mayExceed: whether the record's app has more than its share.
+    ///   - isExcess: called once for each of these: whether it is to be moved now.
     mutating func move(
         from partitions: Set<TopicPartition>, atMost limit: Int, nowMs: Int64,
-        isExcess: (ParkedBatch) -> Bool = { _ in false }
+        mayExceed: (ParkedBatch) -> Bool = { _ in false }, isExcess: (ParkedBatch) -> Bool = { _ in true }
     ) -> [(batch: ParkedBatch, open: [ParkedRecord])] {
+        func isOld(_ batch: ParkedBatch) -> Bool { nowMs &- batch.writtenMs >= Self.moveAfterMs }
         var works: [ObjectIdentifier: [ParkedWork]] = [:]
         for line in lines.values {
             for work in line.waiting where work.batch.begun == 0 && partitions.contains(work.partition) {
-                works[ObjectIdentifier(work.batch), default: []].append(work)
+                if isOld(work.batch) || mayExceed(work.batch) {
+                    works[ObjectIdentifier(work.batch), default: []].append(work)
+                }
             }
         }
         let oldest = works.values.map { $0.sorted { $0.number < $1.number } }
             .sorted { ($0.first?.number ?? 0) < ($1.first?.number ?? 0) }
         var moved: [(batch: ParkedBatch, open: [ParkedRecord])] = []
-        for works in oldest {
-            guard moved.count < limit, let batch = works.first?.batch else { break }
-            guard nowMs &- batch.writtenMs >= Self.moveAfterMs || isExcess(batch) else { continue }
-            for work in works {
-                lines[work.line]?.waiting.removeAll { $0 === work }
-                count -= 1
-                drop(work.line)
-            }
+        func take(_ works: [ParkedWork]) {
+            guard moved.count < limit, let batch = works.first?.batch else { return }
+            for work in works { remove(work) }
             moved.append((batch, works.map(\.record)))
         }
+        var rest: [[ParkedWork]] = []
+        for works in oldest.reversed() {
+            guard let batch = works.first?.batch else { continue }
+            if moved.count < limit, mayExceed(batch), isExcess(batch) { take(works) } else { rest.append(works) }
+        }
+        for works in rest.reversed() {
+            if let batch = works.first?.batch, isOld(batch) { take(works) }
+        }
         return moved
+    }
+
+    private mutating func remove(_ work: ParkedWork) {
+        guard let place = lines[work.line]?.waiting.lastIndex(where: { $0 === work }) else { return }
+        lines[work.line]?.waiting.remove(at: place)
+        count -= 1
+        drop(work.line)
     }
 
     /// The broker refuses a record that was to be written again: its work stays.

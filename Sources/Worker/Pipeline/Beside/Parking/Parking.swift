@@ -113,9 +113,20 @@ final class Parking {
     }
 
     /// A recipient waits in memory for the record of its event. Later work waits behind it from now on.
-    func expect(_ record: ParkedRecord, noted: [String]) {
+    ///
+    /// - Parameters:
+    ///   - waits: of its devices: the record is due with the first of them.
+    ///   - noted: devices for which it was parked before, so that others may already be parked behind it.
+    func expect(_ record: ParkedRecord, waits: [DeviceWait], noted: [String]) {
         wheel.expect(record, nowMs: shard.steadyMs)
-        noteDevices(of: record, noted: noted)
+        noteDevices(of: record, waits, noted: noted)
+    }
+
+    struct DeviceWait {
+        var device: String
+        var cause: ParkCause
+        /// On the shard's steady clock.
+        var dueMs: Int64
     }
 
     /// The recipients of an event that wait in memory are left to another owner.
@@ -166,30 +177,31 @@ final class Parking {
         }
     }
 
-    /// Lets later work of the device, user or conversation see that this one is before it. Best effort: if Redis
-    /// refuses it, only the order is lost.
-    ///
-    /// - Parameter noted: devices for which it was parked before, so that others may already be parked behind it.
-    private func noteDevices(of record: ParkedRecord, noted: [String]) {
+    /// Lets later work of the device, user or conversation see that this one is before it, and its reader, which of its devices must wait
+    /// on. Best effort: if Redis refuses it, only the order is lost.
+    private func noteDevices(of record: ParkedRecord, _ waits: [DeviceWait], noted: [String]) {
         if !record.cause.holdsDevice { return }
-        for device in record.devices { note(record, of: device, isAgain: noted.containsSame(device)) }
+        for device in record.devices {
+            let wait = waits.first { $0.device.isSame(as: device) }
+            note(record, of: device, wait, isAgain: noted.containsSame(device))
+        }
         if record.devices.isEmpty { note(record, of: "") }
     }
 
-    private func note(_ record: ParkedRecord, of device: String, isAgain: Bool = false) {
+    private func note(_ record: ParkedRecord, of device: String, _ wait: DeviceWait? = nil, isAgain: Bool = false) {
         let nowMs = shard.nowMs
-        let note = ParkedNote(
-            dueMs: record.dueMs &- shard.steadyMs &+ nowMs, writtenMs: nowMs, untilMs: record.expiresAtMs)
+        let dueMs = wait?.dueMs ?? record.dueMs
+        let note = ParkedNote(dueMs: dueMs &- shard.steadyMs &+ nowMs, writtenMs: nowMs, untilMs: record.expiresAtMs)
         guard let uid = record.uid else {
             try? shard.store.noteParked(
                 app: record.app, conversation: record.conversation, note, id: record.id, tag: Tag.noteBits)
             return
         }
         devices.note(
-            DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: record.dueMs, nowNanos: shard.nowNanos)
+            DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: dueMs, nowNanos: shard.nowNanos)
         try? shard.store.noteParked(
             app: record.app, uid: uid, device: device, note, id: record.id, isAgain: isAgain,
-            isAPNsAsking: record.cause == .retryAfter, tag: Tag.noteBits)
+            isAPNsAsking: (wait?.cause ?? record.cause) == .retryAfter, tag: Tag.noteBits)
     }
 
     /// APNs takes pushes of the device again: work that waits here because APNs had asked for it begins now.
@@ -364,6 +376,7 @@ final class Parking {
         guard batch.open == 0, !batch.isRejected else { return }
         held.remove(batch)
         intake.settle(batch.place, batch.counted, batch.partition.partition)
+        if intake.fullPartitions.contains(batch.partition) { intake.relieve(batch.partition) }
     }
 
     /// The record belongs to another owner.
@@ -399,11 +412,16 @@ final class Parking {
         markParked()
         for work in unmarked { noteUnstored(work.record) }
         writeProgress()
-        let full = intake.fullParkedPartitions
-        if full.isEmpty || !hasRoom { return }
-        let moved = wheel.move(from: full, atMost: Self.movedPerTick, nowMs: shard.steadyMs) { batch in
-            guard shard.limits.isShared, shard.steadyMs &- batch.writtenMs >= ParkedShares.restMs,
-                held.isFull(batch.size.app, batch.partition, share: batch.share, shard.limits),
+        let parked = intake.fullParkedPartitions
+        if parked.isEmpty || !hasRoom { return }
+        var full: [TopicPartition: [String: Bool]] = [:]
+        let moved = wheel.move(from: parked, atMost: Self.movedPerTick, nowMs: shard.steadyMs) { batch in
+            if let known = full[batch.partition]?[batch.size.app] { return known }
+            let isFull = isFull(batch)
+            full[batch.partition, default: [:]][batch.size.app] = isFull
+            return isFull
+        } isExcess: { batch in
+            guard shard.steadyMs &- batch.writtenMs >= ParkedShares.restMs, isFull(batch),
                 held.mayMove(batch.size.bytes, nowMs: shard.steadyMs)
             else { return false }
             held.remove(batch)
@@ -411,6 +429,11 @@ final class Parking {
             return true
         }
         for (batch, open) in moved { moveBehind(batch, open) }
+    }
+
+    /// Its app has more than its share of the records in memory.
+    private func isFull(_ batch: ParkedBatch) -> Bool {
+        shard.limits.isShared && held.isFull(batch.size.app, batch.partition, share: batch.share, shard.limits)
     }
 
     /// The event is written again with facts that Redis could not take. Many recipients together: a record with each of them would be the

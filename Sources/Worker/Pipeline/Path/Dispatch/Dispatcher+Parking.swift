@@ -127,12 +127,13 @@ extension Dispatcher {
         endIfComplete(job)
     }
 
-    /// Due time of a parked earlier push of the device, which this one must not overtake. Nil if there is none.
+    /// Due time of a parked earlier push of the device, which this one must not overtake, or of its own push: its record was due with
+    /// another device. Nil if there is none.
     func parkedDueMs(_ job: RecipientJob, device: String, _ candidate: Candidate) -> Int64? {
         guard job.mayPark else { return nil }
-        if !ownsNote(job, of: device),
-            let noted = candidate.recipient.parked.first(where: { $0.device.isSame(as: device) }),
-            let leftMs = noted.note.leftMs(nowMs: shard.nowMs)
+        if let noted = candidate.recipient.parked.first(where: { $0.device.isSame(as: device) }),
+            let leftMs = noted.note.leftMs(nowMs: shard.nowMs),
+            !ownsNote(job, of: device) || !device.isEmpty && leftMs > Self.earlyMs
         {
             return shard.steadyMs &+ leftMs
         }
@@ -140,6 +141,9 @@ extension Dispatcher {
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
         return parking.devices.dueMs(key, before: job)
     }
+
+    /// A record may be due so much before its note.
+    private static let earlyMs: Int64 = 50
 
     /// The note in Redis belongs to the record that returned the recipient, or to one behind it.
     private func ownsNote(_ job: RecipientJob, of device: String) -> Bool {
@@ -231,6 +235,9 @@ extension Dispatcher {
         let record = parkedRecord(of: job, waits)
         let owesClaim = job.flags.remove(.owesClaim) != nil
         if owesClaim { claims.rememberParked(job) }
+        let own = waits.filter { $0.device >= 0 }.map {
+            Parking.DeviceWait(device: job.devices[$0.device].route.device, cause: $0.cause, dueMs: $0.dueMs)
+        }
         // After `devices` were read: from now on another owner has them.
         for wait in waits where wait.device >= 0 { replace(job, wait.device) }
         // Nothing more happens for it here: the reader of the record may be faster than the broker's answer.
@@ -242,7 +249,7 @@ extension Dispatcher {
         if let digest = event.digest { return putOff(digest, of: event) }
         if event.parked?.isHandedBack ?? false { return event.isHandedBack = true }
         if !owesClaim, record.cause == .desktopFirst { noteWait(job, record) }
-        parking.expect(record, noted: event.parked?.record.devices ?? [])
+        parking.expect(record, waits: own, noted: event.parked?.record.devices ?? [])
         let parting = job.parking ?? RecipientParking()
         parting.parting = record
         job.parking = parting
