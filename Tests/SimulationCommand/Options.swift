@@ -9,6 +9,8 @@ struct Options {
     var message: String?
     var shrinks = false
     var faults: [FaultKind]?
+    /// In every world.
+    var kinds: [Plan.Kind] = []
     /// The result as JSON, one object a line.
     var isJSON = false
     /// Ends at the first seed that fails.
@@ -29,7 +31,7 @@ struct Options {
             case "--stop": stops = true
             case "--coverage": printsCoverage = true
             case "--help", "-h": wantsHelp = true
-            case "--seeds", "--first", "--seed", "--msg", "--faults", "--skip":
+            case "--seeds", "--first", "--seed", "--msg", "--faults", "--kinds", "--skip":
                 guard let value = rest.popFirst(), take(word, value) else { return nil }
             default: return nil
             }
@@ -52,6 +54,10 @@ struct Options {
             let numbers = value.split(separator: ",").map { UInt64($0) }
             guard !numbers.contains(nil) else { return false }
             skipped = Set(numbers.compactMap { $0 })
+        case "--kinds":
+            let names = value.split(separator: ",").map(String.init)
+            kinds = names.compactMap(Plan.Kind.init(rawValue:))
+            guard kinds.count == names.count else { return false }
         default:
             let names = value.split(separator: ",").map(String.init)
             let kinds = names.compactMap(FaultKind.init(rawValue:))
@@ -71,6 +77,7 @@ struct Options {
           --first K      from this seed on (1)
           --seed K       this seed only
           --faults A,B   these kinds of faults only: \(FaultKind.allCases.map(\.rawValue).joined(separator: ", "))
+          --kinds A,B    these kinds of traffic in every world: \(Plan.Kind.allCases.map(\.rawValue).joined(separator: ", "))
           --log          prints the log of each seed
           --msg ID       prints the story of one message, such as m12
           --shrink       looks for a smaller world that breaks a rule too

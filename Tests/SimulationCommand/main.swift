@@ -42,7 +42,7 @@ func run(_ options: Options) throws -> Total {
     var (total, progress) = (Total(), Progress(seeds: options.seeds))
     for seed in options.first..<options.first + UInt64(options.seeds) where !options.skipped.contains(seed) {
         progress.tell(total, seed: seed)
-        let plan = Plan(seed: seed, faults: options.faults)
+        let plan = Plan(seed: seed, faults: options.faults, added: options.kinds)
         let report = try simulation.run(plan, keepsLog: options.keepsLog, message: options.message)
         for line in report.lines { print(line) }
         if options.keepsLog { print("hash \(String(report.hash, radix: 16))") }

@@ -77,6 +77,23 @@ struct HistoryOfOneDay {
         observed.pushes.append(push)
     }
 
+    /// APNs answers 429 to the first push, which is accepted later.
+    mutating func putOff(seconds: Int) {
+        (allowance.isCalm, allowance.mayWait, allowance.mayReorder) = (false, true, true)
+        sources.answers = [
+            AnswerPeriod(
+                fromNanos: Self.nanos(10), toNanos: Self.nanos(12), status: 429, retryAfterSeconds: seconds, app: "im")
+        ]
+        var refused = observed.pushes[0]
+        refused.status = 429
+        observed.pushes[0].atNanos = Self.nanos(24)
+        observed.pushes[0].badge = 2
+        fill(&observed.pushes[0])
+        observed.pushes.insert(refused, at: 0)
+        observed.outcomes[0].atNanos = Self.nanos(24.1)
+        (observed.outcomes[0].badge, observed.outcomes[0].attempts) = (2, 1)
+    }
+
     /// What a push of profile `nim` has beside its text.
     private func fill(_ push: inout Observed.Push) {
         guard let event = sources.sent.first(where: { $0.messageID == push.messageID }) else { return }

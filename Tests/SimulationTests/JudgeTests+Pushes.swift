@@ -94,6 +94,7 @@ extension JudgeTests {
         Row("another topic", "the payload") { $0.observed.pushes[1].topic = "com.example.im.voip" },
         Row("a collapse id of another message", "collapse ids") { $0.observed.pushes[1].collapseID = "m1" },
         Row("more answers than attempts", "attempts") { $0.observed.outcomes[0].attempts = 0 },
+        Row("more answers than attempts since a 429 with a short wait", "attempts") { $0.putOff(seconds: 9) },
         Row("after its ack", "acks") {
             $0.move("d1", "fg", at: 15)
             $0.deliver("e2", at: 20.1)

@@ -39,6 +39,7 @@ struct JudgeTests {
             $0.allowance.mayRepeat = true
             $0.outcome("e1", "accepted", "ok", device: "d1", pid: "p1", at: 30)
         },
+        Row("attempts that count anew after a 429 with a long wait", nil) { $0.putOff(seconds: 11) },
         Row("a message that two processes read in two partitions", nil) {
             $0.copy("e1")
             $0.allowance.hadOneProcess = false

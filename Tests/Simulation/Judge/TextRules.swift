@@ -158,6 +158,14 @@ extension Judge {
         return aps == wanted
     }
 
+    /// A client reported its number after the message and before its push, which had waited: the message may be in it.
+    private func mayBeReported(_ event: Sent, _ history: History, by nanos: UInt64) -> Bool {
+        history.states.contains { state in
+            guard case .report(_, let ms) = state.kind else { return false }
+            return state.atNanos <= nanos && ms + clock.slackMs >= event.sentMs
+        }
+    }
+
     /// All payloads that the facts allow.
     private func candidates(_ push: Observed.Push, _ event: Sent, _ uid: String, body: String) -> [Expected] {
         let (history, settings) = (history(event.app, uid), app(event.app))
@@ -169,12 +177,9 @@ extension Judge {
         if settings.badge == .none, event.push.isMutable {
             base.isMutable =
                 event.kind == .revoke ? nil : steps.counts == .always ? true : steps.counts == .never ? false : nil
-            // After a newer report of a device the message adds nothing.
-            let isReported = history.states.contains { state in
-                guard case .report(_, let ms) = state.kind else { return false }
-                return state.atNanos <= to && ms + clock.slackMs >= event.sentMs
+            if mayRepeat || event.isDoubled || base.merged > 1 || mayBeReported(event, history, by: to) {
+                base.isMutable = nil
             }
-            if mayRepeat || event.isDoubled || base.merged > 1 || isReported { base.isMutable = nil }
         }
         if event.kind != .revoke || event.revokeBadge != "decrease" { base.lowersNumber = false }
         let shown = event.push.forcesDetail ? [true] : history.shows(from: from, to: to)

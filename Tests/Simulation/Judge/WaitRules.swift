@@ -17,7 +17,12 @@ extension Judge {
                 !event.isDoubled, !observed.handedOn.contains(where: { $0.eventID == event.eventID })
             else { continue }
             let requests = pushes[outcome.pid] ?? []
-            let answered = requests.filter { $0.isAnswered && $0.atNanos <= outcome.atNanos }
+            // A wait that is too long for memory parks the push: its requests count anew, also where it is decided again before its
+            // record has left memory.
+            let putOff = requests.last { isPutOff($0) && $0.atNanos < outcome.atNanos }
+            let answered = requests.filter {
+                $0.isAnswered && $0.atNanos <= outcome.atNanos && $0.atNanos > putOff?.atNanos ?? 0
+            }
             if Int64(answered.count) > attempts {
                 found(
                     "attempts",
@@ -31,6 +36,14 @@ extension Judge {
                         + "saw \(requests.count)", event.messageID)
             }
         }
+    }
+
+    private func isPutOff(_ push: Observed.Push) -> Bool {
+        push.status == 429
+            && answers.contains {
+                $0.status == 429 && ($0.app ?? push.app) == push.app && $0.retryAfterSeconds ?? 0 > 10
+                    && $0.fromNanos <= push.atNanos && $0.toNanos >= push.atNanos
+            }
     }
 
     /// No further request for a push before its Retry-After is over. Other workers may push to the device.

@@ -106,7 +106,9 @@ public struct Plan: Sendable {
     static let directMax = 256
 
     /// A plan for all of the seed's choices.
-    public init(seed: UInt64, faults: [FaultKind]? = nil) {
+    ///
+    /// - Parameter added: in every world, whatever the seed says.
+    public init(seed: UInt64, faults: [FaultKind]? = nil, added: [Kind] = []) {
         self.seed = seed
         var random = SmallRandom(seed: seed ^ 0x51A7)
         workers = Int(random.next(in: 1...3))
@@ -141,6 +143,8 @@ public struct Plan: Sendable {
             if own.next(in: 0...99) < kind.perCent { kinds.insert(kind) }
         }
         if faults == nil { drawFaultsApart() }
+        kinds.formUnion(added)
+        if added.contains(.throttles) { (self.faults, faultCount) = ([], 0) }
         fitThrottles()
     }
 
@@ -161,8 +165,8 @@ public struct Plan: Sendable {
             return
         }
         if apps.count == 1 { apps.append(AppSettings(id: "shop")) }
-        // In a small window the backlog of one app still delays the other.
-        windowRecords = 20_000
+        // In a small window the backlog of one app is many windows.
+        windowRecords = seed.isMultiple(of: 2) ? 20_000 : 30
         trafficNanos = max(trafficNanos, 30_000_000_000)
     }
 
@@ -196,7 +200,7 @@ extension Plan.Kind {
         case .options, .languages, .versions: 50
         case .reports, .hiding, .desktops, .activities, .bursts, .doubles, .openings: 35
         case .oddTimes, .transactions, .copies, .switches: 30
-        // Not drawn yet: docs/simulation.md, "Limits".
+        // Only with `--kinds throttles`.
         case .throttles: 0
         case .crowds: 8
         }
