@@ -6,7 +6,7 @@ import Testing
 
 @testable import Simulation
 
-/// What is judged of a move to another Kafka cluster.
+/// Rules for a move to another Kafka cluster.
 @Suite("The judge of moves to another cluster")
 struct MoveJudgeTests {
     struct Row: Sendable, CustomTestStringConvertible {
@@ -27,7 +27,7 @@ struct MoveJudgeTests {
         var isRestored = false
         var lines: [(text: String, at: UInt64)] = [(MoveJudgeTests.other, 13), (MoveJudgeTests.again, 14)]
         var pushes: [UInt64] = [9, 15]
-        /// Of a second move.
+        /// The time of a second move.
         var nextAt: UInt64?
         var mayBeOlder = false
 

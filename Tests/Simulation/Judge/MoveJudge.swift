@@ -24,7 +24,7 @@ struct MoveJudge {
     mutating func didMove(_ nanos: UInt64, knewCluster: Bool) {
         if let last = moves.indices.last, moves[last].endNanos == nil {
             moves[last].endNanos = nanos
-            // Its workers ended too soon.
+            // The workers ended too soon.
             if !moves[last].isTold, moves[last].startNanos > max(nanos, Self.tellNanos) - Self.tellNanos {
                 moves[last].knewCluster = false
             }

@@ -8,7 +8,7 @@ final class MirrorFault {
     private let system: SimulatedSystem
     private let kafka: KafkaFaults
     private let redis: RedisFaults
-    /// What comes next; nil: no move is in progress.
+    /// The next step; nil: no move is in progress.
     private var next: (() -> Void)?
     private var stepNumber = 0
     private var moveNumber = 0
@@ -39,7 +39,7 @@ final class MirrorFault {
         }
     }
 
-    /// What was to happen later happens now.
+    /// All later steps happen now.
     func heal() { while next != nil { goOn() } }
 
     private func later(_ nanos: ClosedRange<UInt64>, _ body: @escaping () -> Void) {
