@@ -42,9 +42,12 @@ final class ParkedDevices {
     }
 
     /// - Parameter key: `DeviceKey.make`; with an empty device for the whole user.
-    func note(_ key: UInt64, dueMs: Int64, nowNanos: UInt64) {
-        if notes.count >= Self.capacity, notes[key] == nil { return }
-        notes[key] = Note(atNanos: nowNanos, dueMs: max(dueMs, notes[key]?.dueMs ?? .min))
+    /// - Returns: when the last of the device's noted work is due.
+    @discardableResult
+    func note(_ key: UInt64, dueMs: Int64, nowNanos: UInt64) -> Int64 {
+        let latest = max(dueMs, notes[key]?.dueMs ?? .min)
+        if notes.count < Self.capacity || notes[key] != nil { notes[key] = Note(atNanos: nowNanos, dueMs: latest) }
+        return latest
     }
 
     /// The time on the steady clock at which the device's parked pushes are due; nil if none was parked since the recipient was

@@ -190,15 +190,18 @@ final class Parking {
 
     private func note(_ record: ParkedRecord, of device: String, _ wait: DeviceWait? = nil, isAgain: Bool = false) {
         let nowMs = shard.nowMs
-        let dueMs = wait?.dueMs ?? record.dueMs
-        let note = ParkedNote(dueMs: dueMs &- shard.steadyMs &+ nowMs, writtenMs: nowMs, untilMs: record.expiresAtMs)
+        var note = ParkedNote(dueMs: 0, writtenMs: nowMs, untilMs: record.expiresAtMs)
         guard let uid = record.uid else {
+            note.dueMs = record.dueMs &- shard.steadyMs &+ nowMs
             try? shard.store.noteParked(
                 app: record.app, conversation: record.conversation, note, id: record.id, tag: Tag.noteBits)
             return
         }
-        devices.note(
-            DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: dueMs, nowNanos: shard.nowNanos)
+        // Work that is parked behind a refused push may have begun to wait before the refusal.
+        let dueMs = devices.note(
+            DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: wait?.dueMs ?? record.dueMs,
+            nowNanos: shard.nowNanos)
+        note.dueMs = dueMs &- shard.steadyMs &+ nowMs
         try? shard.store.noteParked(
             app: record.app, uid: uid, device: device, note, id: record.id, isAgain: isAgain,
             isAPNsAsking: (wait?.cause ?? record.cause) == .retryAfter, tag: Tag.noteBits)
