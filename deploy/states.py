@@ -43,7 +43,7 @@ class Declared:
     """A type of the pipeline."""
 
     kind: str
-    # Of each mutable property and each value of a case: the types that its text names.
+    # Each mutable property, or each value of a case, with the types that its text names.
     mutable: list[tuple[str, list[str]]] = field(default_factory=list)
     constant: list[tuple[str, list[str]]] = field(default_factory=list)
     options: int = 0

@@ -166,8 +166,8 @@ package final class KafkaModel {
         for group in groups.keys.sorted() { groups[group]?.deleteOffsets(of: topic) }
     }
 
-    /// Another cluster takes the place of this one: it has no group, and receives nothing that was sent to the former one. Its topics
-    /// keep their records until they are made again. All clients have ended.
+    /// Replaces this cluster by another one, which has no group and receives nothing that was sent before. The topics keep their
+    /// records until they are made again. All clients have ended.
     package func becomeOther(_ clusterID: String) {
         settings.clusterID = clusterID
         events = EventHeap()

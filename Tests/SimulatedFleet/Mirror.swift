@@ -6,7 +6,7 @@ package import KafkaModel
 package struct Mirror {
     /// A partition of the mirror.
     package struct Log {
-        /// The offset of each record on the mirror, by its former one.
+        /// The offset of each record on the mirror, by its offset on the first cluster.
         package var offsets: [Int64: Int64] = [:]
         /// Records that were not mirrored yet.
         package var missing: [ModelRecord] = []

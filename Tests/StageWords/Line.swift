@@ -21,7 +21,7 @@ package struct Line: Sendable {
 
     package var text: String { String(decoding: value ?? [], as: UTF8.self) }
 
-    /// The same line of another app, whose topic has its name.
+    /// The same line of another app. The app's topic has its name.
     package func of(_ app: String) -> Line {
         var line = self
         line.value = Array(

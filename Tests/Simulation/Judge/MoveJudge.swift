@@ -5,7 +5,7 @@ struct MoveJudge {
     private struct Move {
         /// Workers start from then on.
         var startNanos: UInt64 = .max
-        /// Redis had user state that was committed in the former cluster.
+        /// Whether Redis had user state that was committed in the first cluster.
         var knewCluster: Bool
         /// A worker said so.
         var isTold = false

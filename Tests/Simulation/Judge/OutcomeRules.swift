@@ -159,8 +159,8 @@ extension Judge {
         }
     }
 
-    /// The collapse ids that a push of the event may have. A revoke has that of its original, or its own. The id of a
-    /// message stands for its hash.
+    /// The collapse ids that a push of the event may have. A revoke has that of its original, or its own. A
+    /// message without one has its own id here, in place of the hash.
     private func collapseIDs(_ event: Sent) -> Set<String> {
         var ids: Set<String> = [event.push.collapseID ?? event.messageID]
         guard let target = event.target else { return ids }

@@ -17,8 +17,8 @@ extension Judge {
                 !event.isDoubled, !observed.handedOn.contains(where: { $0.eventID == event.eventID })
             else { continue }
             let requests = pushes[outcome.pid] ?? []
-            // A wait that is too long for memory parks the push: its requests count anew, also where it is decided again before its
-            // record has left memory.
+            // A wait that is too long for memory parks the push. Its requests are then counted from one, also if it is decided again
+            // before its record has left memory.
             let putOff = requests.last { isPutOff($0) && $0.atNanos < outcome.atNanos }
             let answered = requests.filter {
                 $0.isAnswered && $0.atNanos <= outcome.atNanos && $0.atNanos > putOff?.atNanos ?? 0

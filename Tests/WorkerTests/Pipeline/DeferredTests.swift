@@ -39,7 +39,7 @@ import Testing
         return record
     }
 
-    /// What the reader of the topic gets.
+    /// The result of the reader of the topic.
     private enum Read: Equatable { case work(Deferred), marks, unknown, other }
 
     private static func read(_ bytes: [UInt8]) -> Read {
@@ -140,7 +140,7 @@ import Testing
 
     // MARK: Stored records
 
-    /// `Tests/Cases/parked.txt` has records of each form, and what they say.
+    /// `Tests/Cases/parked.txt` has records of each form, and their content.
     @Test func `stored records of every form are understood`() throws {
         let lines = try Cases.text("parked.txt").split(separator: "\n").filter { !$0.hasPrefix("#") }
         var (forms, place) = (Set<Substring>(), 0)

@@ -237,7 +237,7 @@ import Testing
         #expect(moved.map { $0.open.map(\.id) } == [["38"], ["37"], ["36"]] && asked == 4 && wheel.count == 37)
     }
 
-    /// They would be read behind their line's later work, and would then have to stay in a full window.
+    /// Such a record would be read behind later work of its conversation, and would then have to stay in a full window.
     @Test func `no record in excess is written behind later work of its conversation that stays`() {
         var wheel = ParkedWheel()
         let works = (0..<8).map { number in

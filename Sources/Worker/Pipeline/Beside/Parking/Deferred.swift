@@ -123,7 +123,7 @@ struct Deferred: Sendable, Equatable {
         base.source = EventSource(
             partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
             kafkaMs: tree["kafka_ms"]?.int ?? 0)
-        base.client = tree["client"]?.string.flatMap { $0.isEmpty ? nil : $0 }
+        base.take(client: tree["client"]?.string)
         base.formerNames = tree["names"]?.array?.compactMap(\.int).map { UInt16(truncatingIfNeeded: $0) } ?? []
         return base
     }
@@ -178,4 +178,7 @@ extension ParkedRecord {
         cause = ParkCause(rawValue: text) ?? .behind
         laterCause = ParkCause(rawValue: text) == nil ? text : nil
     }
+
+    /// An empty name is none.
+    mutating func take(client name: String?) { client = name.flatMap { $0.isEmpty ? nil : $0 } }
 }

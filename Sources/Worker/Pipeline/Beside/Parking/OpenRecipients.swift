@@ -88,7 +88,7 @@ extension ParkedRecord {
             guard let delta = reader.signed() else { return false }
             dueMs = base.dueMs &+ delta
         case Letter.cause: take(cause: text())
-        case Letter.client: client = part.content.isEmpty ? nil : text()
+        case Letter.client: take(client: text())
         case Letter.device: devices.append(text())
         case Letter.done: done.append(text())
         case Letter.hold:

@@ -434,7 +434,7 @@ final class Parking {
         for (batch, open) in moved { moveBehind(batch, open) }
     }
 
-    /// Its app has more than its share of the records in memory.
+    /// Whether the app of the batch has more than its share of the records in memory.
     private func isFull(_ batch: ParkedBatch) -> Bool {
         shard.limits.isShared && held.isFull(batch.size.app, batch.partition, share: batch.share, shard.limits)
     }

@@ -356,7 +356,7 @@ final class Claims {
         return keys.release(job.dedupKey)
     }
 
-    /// What this shard knows and Redis does not. A recipient that ended here with an owed claim has no mark in Redis until
+    /// Facts that this shard knows and Redis lacks. A recipient that ended here with an owed claim has no mark in Redis until
     /// the claim is paid, even if Redis accepts writes again.
     func applyRemembered(_ job: RecipientJob, _ candidate: Candidate) {
         if !candidate.isUnclaimed || candidate.claim?.state == .ended { shard.unstoredCounts.remove(job.dedupKey) }

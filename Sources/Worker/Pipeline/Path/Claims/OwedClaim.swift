@@ -3,8 +3,8 @@ import PushCore
 
 /// A recipient that was pushed and recorded while Redis accepted no writes: its claim and its mark are owed.
 ///
-/// It waits in `carillon.parked` (`OwedMarks`), outside any process, so that the event's offset can be settled and a crash repeats
-/// nothing. The worker that reads it claims, which counts the message, and marks.
+/// The claim waits in `carillon.parked` (`OwedMarks`), outside any process. So the event's offset can be settled, and a crash
+/// repeats nothing. The worker that reads it claims, which counts the message, and marks.
 struct OwedClaim: Sendable {
     var request: ClaimRequest
     /// The id of the claiming event, for a badge update if the event is a revoke that lowers the badge.
@@ -105,7 +105,7 @@ private enum Letter {
     /// The message that a revoke names.
     static let target = UInt8(ascii: "o")
     static let badge = UInt8(ascii: "b")
-    /// Its devices get the lowered number: the event's id.
+    /// The event's id, if the user's devices get the lowered number.
     static let clears = UInt8(ascii: "e")
     /// The mark's bytes behind its state.
     static let note = UInt8(ascii: "n")

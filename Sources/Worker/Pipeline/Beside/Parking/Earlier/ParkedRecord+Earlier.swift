@@ -26,7 +26,7 @@ extension ParkedRecord {
             partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
             kafkaMs: tree["kafka_ms"]?.int ?? 0)
         self.conversation = tree["conv"]?.string ?? conversation(raw, source) ?? ""
-        client = tree["client"]?.string.flatMap { $0.isEmpty ? nil : $0 }
+        take(client: tree["client"]?.string)
         devices = tree["devices"]?.array?.compactMap(\.string) ?? []
         done = tree["done"]?.array?.compactMap(\.string) ?? []
         holdUntilMs = tree["hold_ms"]?.int
