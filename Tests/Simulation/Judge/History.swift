@@ -35,6 +35,13 @@ struct History {
         var language: String?
         var zone: String?
         var contentKey: String?
+        /// What the bind alone says, for a binding that another user may have ended before.
+        var freshWords = FreshWords()
+    }
+
+    struct FreshWords: Equatable {
+        var language: String?
+        var contentKey: String?
     }
 
     /// All tokens of the user from one of its records on.
@@ -66,6 +73,8 @@ struct History {
                 // Other activities have tokens of their own.
                 let replaced = type == .activity ? nil : tokens.first { $0.device == device && $0.type == type }
                 let former = tokens.first { $0.hex == hex } ?? replaced
+                token.freshWords.language = Self.merged(state.words.language, nil)
+                token.freshWords.contentKey = Self.merged(state.words.contentKey, nil)
                 token.language = Self.merged(state.words.language, former?.language)
                 token.zone = Self.merged(state.words.zone, former?.zone)
                 token.contentKey = Self.merged(state.words.contentKey, former?.contentKey)

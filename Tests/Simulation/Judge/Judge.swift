@@ -246,9 +246,10 @@ struct Judge {
     /// APNs said at some time that the token is dead.
     func isRefused(_ token: String) -> Bool { answers.contains { $0.token == token } }
 
-    /// The device under which the user has the token at that time.
+    /// The device under which the user has the token at that time, or had it until a bind that may not have been applied yet.
     func device(of token: String, _ app: String, _ uid: String, at nanos: UInt64) -> String? {
-        let bind = tokens[token]?.last { $0.atNanos <= nanos && $0.tokenType != nil }
+        let binds = (tokens[token] ?? []).filter { $0.atNanos <= nanos && $0.tokenType != nil }
+        let bind = binds.last { $0.uid == uid && $0.app == app || observed.applied($0) <= nanos }
         guard let bind, bind.uid == uid, bind.app == app else { return nil }
         if case .bind(let device, _, _) = bind.kind { return device }
         return nil

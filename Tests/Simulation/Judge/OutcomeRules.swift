@@ -34,7 +34,8 @@ extension Judge {
         if outcome.reason != "no_recipients", !isExpired {
             found("the reason", "\(event.eventID) has no recipient: \(outcome.text)", event.messageID)
         }
-        if whole.count > 1, !mayRepeat {
+        // Without a recipient there is no mark: each copy is recorded.
+        if whole.count > 1, !mayRepeat, !event.isDoubled {
             found("one final outcome", "\(event.eventID) is recorded \(whole.count) times", event.messageID)
         }
     }

@@ -24,12 +24,21 @@ extension Judge {
                     place != index && other.atNanos <= result.atNanos && other.replaces(state, isLater: place > index)
                 }
                 let isTaken = tokens[state.token ?? ""]?.last { $0.atNanos <= result.atNanos }
-                if !isLater, !isSwitched(state, by: result.atNanos),
+                if !isLater, !isSwitched(state, by: result.atNanos), !isOvertaken(state, by: result.atNanos),
                     isTaken.map({ $0.eventID == state.eventID }) ?? true
                 {
                     found("results", "\(state.eventID) of \(state.uid) is stale, and nothing is newer", state.eventID)
                 }
             }
+        }
+    }
+
+    /// A bind that is no newer was applied first.
+    private func isOvertaken(_ state: StateSent, by nanos: UInt64) -> Bool {
+        states.contains { other in
+            other.token == state.token && other.token != nil && voidBinds.contains(other.eventID)
+                && other.words.version >= state.words.version && observed.results[other.eventID]?.outcome == "applied"
+                && observed.applied(other) <= nanos
         }
     }
 

@@ -200,6 +200,11 @@ extension Judge {
                     candidate.language = token.language ?? language
                     candidate.contentKey = token.contentKey
                     candidates.append(candidate)
+                    if history.mayLoseTokens {
+                        candidate.language = token.freshWords.language ?? language
+                        candidate.contentKey = token.freshWords.contentKey
+                        candidates.append(candidate)
+                    }
                 }
             }
         }
