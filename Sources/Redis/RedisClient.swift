@@ -16,14 +16,15 @@ protocol RedisInquirer: AnyObject {
 public final class RedisClient {
     /// The state of the connection.
     public enum State: Sendable, Equatable {
-        /// Created, not started.
+        /// Created, not started. Goes to `connecting`.
         case idle
+        /// TCP, TLS and the greeting are in progress. Goes to `ready`, `waiting` or `closed`.
         case connecting
-        /// Logged in: commands are accepted.
+        /// Logged in: commands are accepted. Goes to `waiting` or `closed`.
         case ready
-        /// Lost or refused for this reason. The next attempt is automatic.
+        /// Lost or refused for this reason. Goes to `connecting` after a pause by itself, or to `closed`.
         case waiting(RedisFault)
-        /// Closed by its owner, permanently.
+        /// The end: closed by its owner.
         case closed
     }
 

@@ -9,16 +9,17 @@ import Telemetry
 extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
-        shard.loop.stageClock?.enter(tag.stage.part)
-        guard tag.stage.fits(reply.kind) else {
+        let row = tag.question.row
+        shard.loop.stageClock?.enter(row.stage)
+        guard row.reply.fits(reply.kind) else {
             let fault = RedisFault(.protocolViolation, "the reply is not of the command's kind")
             return self.redis(client, didFail: bits, fault: fault)
         }
-        if shard.isRedisBehind, tag.stage.isOfUsers {
+        if shard.isRedisBehind, row.isOfUsers {
             let fault = RedisFault(.connectionLost(wasSent: true), "Redis has older data than before")
             return self.redis(client, didFail: bits, fault: fault)
         }
-        switch tag.stage.asker {
+        switch row.asker {
         case .lookup: lookup.didReply(tag, reply)
         case .fanOut: fanOut.didReply(tag, reply)
         case .claims: claims.didReply(tag, reply)
@@ -39,19 +40,21 @@ extension Pipeline: RedisClientDelegate {
 
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
-        switch tag.stage.asker {
-        case .lookup: lookup.didFail(tag, fault)
-        case .fanOut: fanOut.didFail(tag, fault)
-        case .claims: claims.didFail(tag, fault)
+        let row = tag.question.row
+        let isAbsent = countsAsAbsent(tag, row, fault)
+        switch row.asker {
+        case .lookup: lookup.didFail(tag, fault, isAbsent: isAbsent)
+        case .fanOut: fanOut.didFail(tag, fault, isAbsent: isAbsent)
+        case .claims: claims.didFail(tag, fault, isAbsent: isAbsent)
         case .dispatcher:
-            dispatcher.didFail(tag, fault)
+            dispatcher.didFail(tag, fault, isAbsent: isAbsent)
             passIfRouted(tag)
-        case .sender: sender.didFail(tag, fault)
+        case .sender: sender.didFail(tag, fault, isAbsent: isAbsent)
         case .recorder: recorder.didFail(tag, fault)
         case .userStates: userStates.didFail(tag.ref, fault)
         case .bursts: bursts.didLook(tag.ref, nil)
         case .digests: digests.didFail(tag, fault)
-        case .badgeUpdates: badgeUpdates.didFail(tag, fault)
+        case .badgeUpdates: badgeUpdates.didFail(tag, isAbsent: isAbsent)
         case .newestBadges: newestBadges.didFail(tag)
         case .aside: didFailAside(tag, fault)
         case .nobody: break
@@ -59,8 +62,27 @@ extension Pipeline: RedisClientDelegate {
         shard.requestTurn()
     }
 
+    /// Whether the question's key can never be read, and counts as absent: waiting does not help. Other faults are retried.
+    private func countsAsAbsent(_ tag: Tag, _ row: Question.Row, _ fault: RedisFault) -> Bool {
+        guard fault.isLasting, let owner = row.absentKey else { return false }
+        let subject =
+            switch row.asker {
+            case .lookup: lookup.subject(of: tag)
+            case .fanOut: work.event(tag.ref).map { "event \($0.app.id):\($0.id)" }
+            case .badgeUpdates: work.badgeUpdate(tag.ref).map { "\($0.app.id):\($0.uid)" }
+            default: work.recipient(tag.ref).map { "\($0.event.app.id):\($0.uid)" }
+            }
+        let text: StaticString =
+            switch owner {
+            case .worker: "a key of this worker's own is broken, and counts as absent"
+            case .otherSystem: "an unreadable key of another system counts as absent"
+            }
+        shard.writes.report(fault, text, key: subject.map { "\(tag.question) of \($0)" }, nowNanos: shard.nowNanos)
+        return true
+    }
+
     private func didReplyAside(_ tag: Tag, _ reply: borrowing RedisReply) {
-        switch tag.stage {
+        switch tag.question {
         case .keyCount:
             let counts = StateStore.keyCounts(reply)
             counts == nil ? tokenLoss.didFailToCount(RedisFault(.protocolViolation)) : tokenLoss.didCount(counts)
@@ -75,7 +97,7 @@ extension Pipeline: RedisClientDelegate {
     }
 
     private func didFailAside(_ tag: Tag, _ fault: RedisFault) {
-        switch tag.stage {
+        switch tag.question {
         case .keyCount: tokenLoss.didFailToCount(fault)
         case .time: clock.didFailToAsk(fault)
         case .lossAccepted: didReadAcceptance(nil)
@@ -104,7 +126,7 @@ extension Pipeline: RedisClientDelegate {
 
     /// The acks are known, so that later recipients of its conversation may continue.
     private func passIfRouted(_ tag: Tag) {
-        if tag.stage == .acks, let job = work.recipient(tag.ref), job.candidate == nil { lookup.passed(job) }
+        if tag.question == .acks, let job = work.recipient(tag.ref), job.candidate == nil { lookup.passed(job) }
     }
 
     /// - Parameter atMs: when an operator accepted a loss, by the server's clock, Unix ms; nil: nobody did.
@@ -118,7 +140,7 @@ extension Pipeline {
     /// The broker has a record (or it was given up with a log line).
     func didSettleRecord(_ bits: UInt64) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
-        switch tag.stage {
+        switch tag.question {
         case .record: recorder.didSettleRecord(tag.ref)
         case .delivery:
             guard let event = work.event(tag.ref) else { return shard.mistake("a delivery whose event has ended") }
@@ -141,7 +163,7 @@ extension Pipeline {
     ///
     /// - Returns: false for any other record.
     func keepsWork(ofRecord bits: UInt64) -> Bool {
-        switch Tag(bits)?.stage {
+        switch Tag(bits)?.question {
         case .parkedEvent: Tag(bits).map { parking.didGiveUp($0.ref) }
         case .chunk: Tag(bits).map { planner.didGiveUp($0.ref) }
         default: return false

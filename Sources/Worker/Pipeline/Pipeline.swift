@@ -290,7 +290,7 @@ final class Pipeline {
 
     private func takeOutcomes() {
         sender.outcomes.takeAll { push in
-            if push.tag.stage == .updatePush { badgeUpdates.didEnd(push) } else { dispatcher.didEnd(push) }
+            if push.tag.question == .updatePush { badgeUpdates.didEnd(push) } else { dispatcher.didEnd(push) }
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
         for tray in [dispatcher.acceptedBadges, badgeUpdates.accepted] { tray.takeAll(newestBadges.look) }

@@ -43,6 +43,32 @@ import Worker
         }
     }
 
+    @Test func `a phone waits for its desktop again after a restart if nobody knows when its message came`() throws {
+        try Stage.bare(.oneShard) { stage in
+            try stage.redis([
+                Gateway.lease("gw-e"), Gateway.presence("u", "pc", platform: "pc", gateway: "gw-e"),
+            ])
+            try stage.writeState([
+                .bind("u"), .ack("u", "pc", ["held"]),
+                .state("settings", "u", #""push_when_desktop_online":false,"hold_s":25"#),
+            ])
+            let first = try stage.startWorker(waits: false)
+            try stage.awaitState(first)
+            var line = Line.message("held", to: ["u"])
+            line.timestampMs = 1
+            try stage.writeEvents([line])
+            _ = try stage.look(until: "the desktop is done") { $0.outcomes(of: "held") == ["u/pc online acked"] }
+            #expect(try stage.stop(first))
+            let second = try stage.startWorker(waits: false)
+            try stage.awaitState(second)
+            stage.wait(.seconds(10))
+            #expect(try stage.look().accepted(token("u", "phone")).isEmpty)
+            let pushed = try stage.look(until: "the phone is pushed") { !$0.accepted(token("u", "phone")).isEmpty }
+            #expect(pushed.accepted(token("u", "phone")).count == 1)
+            stage.kill(second)
+        }
+    }
+
     // MARK: Markers
 
     @Test func `a transactional producer causes neither an alarm nor a lasting lag`() throws {

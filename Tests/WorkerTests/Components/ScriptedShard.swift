@@ -223,7 +223,7 @@ final class ScriptedShard {
 /// A component that asks Redis.
 protocol Answered: AnyObject {
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply)
-    func didFail(_ tag: Tag, _ fault: RedisFault)
+    func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool)
 }
 
 extension Lookup: Answered {}
@@ -231,7 +231,9 @@ extension FanOut: Answered {}
 extension Claims: Answered {}
 extension Dispatcher: Answered {}
 extension Sender: Answered {}
-extension Recorder: Answered {}
+extension Recorder: Answered {
+    func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) { didFail(tag, fault) }
+}
 
 extension ScriptedShard: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
@@ -241,7 +243,8 @@ extension ScriptedShard: RedisClientDelegate {
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
         guard let tag = Tag(bits) else { return }
         refused.append(tag)
-        component?.didFail(tag, fault)
+        let isAbsent = fault.isLasting && tag.question.row.absentKey != nil
+        component?.didFail(tag, fault, isAbsent: isAbsent)
     }
 }
 

@@ -17,11 +17,11 @@ struct StatisticsTests {
         init(_ shard: ShardContext) { self.shard = shard }
 
         func didReply(_ tag: Worker.Tag, _ reply: borrowing RedisReply) {
-            if tag.stage == .beginCounting { return shard.statistics.didBegin(reply) }
+            if tag.question == .beginCounting { return shard.statistics.didBegin(reply) }
             _ = shard.statistics.didCount(reply, nowNanos: shard.nowNanos)
         }
 
-        func didFail(_ tag: Worker.Tag, _ fault: RedisFault) { shard.statistics.didFail(fault) }
+        func didFail(_ tag: Worker.Tag, _ fault: RedisFault, isAbsent: Bool) { shard.statistics.didFail(fault) }
     }
 
     /// A shard that got the partition, and this position from Redis.

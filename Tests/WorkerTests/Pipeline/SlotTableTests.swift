@@ -60,7 +60,7 @@ import Testing
 
 @Suite struct TagTests {
     @Test func theBitsBringEverythingBack() {
-        let stages = (UInt8(0)...255).compactMap { Tag.Stage(rawValue: $0) }
+        let stages = (UInt8(0)...255).compactMap { Question(rawValue: $0) }
         #expect(stages.count >= 18)
         for stage in stages {
             for slot in [0, 1, 19_999, (1 << 24) - 1] {

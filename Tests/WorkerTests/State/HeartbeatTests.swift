@@ -49,14 +49,16 @@ struct HeartbeatTests {
         await world.end()
     }
 
-    @Test func anAnswerOfAnotherKindIsNoAnswerOfItsStage() {
+    @Test func anAnswerOfAnotherKindIsNoAnswerToItsQuestion() {
         let kinds: [RedisReply.Kind] = [.string, .array, .integer, .null, .status]
-        let fitting: [(Worker.Tag.Stage, Set<RedisReply.Kind>)] = [
+        let fitting: [(Worker.Question, Set<RedisReply.Kind>)] = [
             (.user, [.array]), (.conversation, [.array]), (.claim, [.array]), (.mark, [.string, .null]),
             (.lease, [.string, .null]), (.keyCount, [.integer, .array]), (.claimAdd, [.integer, .string, .null]),
             (.writeMark, [.status]), (.time, [.array]), (.note, Set(kinds)),
         ]
-        for (stage, expected) in fitting { #expect(Set(kinds.filter(stage.fits)) == expected, "\(stage)") }
+        for (question, expected) in fitting {
+            #expect(Set(kinds.filter(question.row.reply.fits)) == expected, "\(question)")
+        }
     }
 
     @Test func `a beat names the other group while a worker of it lives, and changes nothing`() async throws {

@@ -34,9 +34,8 @@ final class BadgeUpdate {
     /// pushed devices.
     let newest: Newest?
     var ref = WorkRef.none
-    /// Outstanding answers of the present step.
-    var awaiting = 0
-    var hasFailed = false
+    /// Answers of the present step.
+    var answers = Answers()
     /// Consecutive failed steps, for the pause between retries.
     var failures = 0
     var tokens: [BoundToken] = []
@@ -78,9 +77,8 @@ final class BadgeUpdate {
         var pushID: PushID
         /// Its push in the APNs client while it is checked.
         var ticket: PushTicket?
-        /// Outstanding answers of the check before sending.
-        var awaiting = 0
-        var hasFailed = false
+        /// Answers of the check before sending.
+        var answers = Answers()
         var isOwned = false
         /// The inputs of the number can never be read.
         var isNumberLost = false
@@ -161,7 +159,7 @@ final class BadgeUpdate {
 
     func target(_ index: Int) -> PushTarget { .badgeUpdate(DeviceRef(work: ref, device: index)) }
 
-    func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
+    func tag(_ question: Question, _ index: Int = 0) -> UInt64 { Tag(ref, question, index: index).bits }
 
     /// The target's device in `DeviceQueues`.
     func queueKey(_ index: Int) -> UInt64 {

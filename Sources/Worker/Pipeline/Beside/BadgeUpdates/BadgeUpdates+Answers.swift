@@ -7,7 +7,7 @@ extension BadgeUpdates {
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
         let index = Int(tag.index)
-        switch tag.stage {
+        switch tag.question {
         case .updateUser:
             var recipient = Recipient(uid: update.uid)
             RecipientReplies.user(reply, into: &recipient)
@@ -33,15 +33,14 @@ extension BadgeUpdates {
     }
 
     /// A key that can never be read counts as absent. Without the number nothing is pushed.
-    func didFail(_ tag: Tag, _ fault: RedisFault) {
+    func didFail(_ tag: Tag, isAbsent: Bool) {
         guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
-        let isBroken = shard.takeAsBroken(fault, key: "\(tag.stage) of \(update.app.id):\(update.uid)")
-        switch tag.stage {
-        case .updateUser, .updateDevices: answered(update, failed: !isBroken)
-        case .updateOwner where isBroken: checked(update, Int(tag.index)) { $0.isOwned = false }
-        case .updateBase where isBroken, .updateSize where isBroken:
+        switch tag.question {
+        case .updateUser, .updateDevices: answered(update, failed: !isAbsent)
+        case .updateOwner where isAbsent: checked(update, Int(tag.index)) { $0.isOwned = false }
+        case .updateBase where isAbsent, .updateSize where isAbsent:
             checked(update, Int(tag.index)) { $0.isNumberLost = true }
-        default: checked(update, Int(tag.index)) { $0.hasFailed = true }
+        default: checked(update, Int(tag.index), failed: true)
         }
     }
 }

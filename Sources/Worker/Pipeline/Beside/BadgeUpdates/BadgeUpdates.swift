@@ -106,8 +106,7 @@ final class BadgeUpdates {
             return shard.timers.schedule(.badgeUpdate(ref), dueNanos: shard.nowNanos &+ Self.pauseNanos)
         }
         if joinable[update.owner] === update { joinable[update.owner] = nil }
-        update.hasFailed = false
-        update.awaiting = 2
+        update.answers = Answers(2)
         ask(update) { (store) throws(RedisFault) in
             try store.readUser(app: update.app.id, uid: update.uid, tag: update.tag(.updateUser))
         }
@@ -133,10 +132,8 @@ final class BadgeUpdates {
     }
 
     func answered(_ update: BadgeUpdate, failed: Bool) {
-        update.awaiting -= 1
-        if failed { update.hasFailed = true }
-        if update.awaiting > 0 { return }
-        guard !update.hasFailed else { return retryLater(.badgeUpdate(update.ref), update) }
+        guard update.answers.take(failed: failed) else { return }
+        guard !update.answers.hasFailed else { return retryLater(.badgeUpdate(update.ref), update) }
         update.failures = 0
         update.chooseTargets()
         let departed = update.departed
@@ -169,8 +166,7 @@ final class BadgeUpdates {
         if let newest = update.newest, newest.untilNanos <= shard.nowNanos {
             return stop(update, index, .expired)
         }
-        update.targets[index].awaiting = 3
-        update.targets[index].hasFailed = false
+        update.targets[index].answers = Answers(3)
         update.targets[index].isNumberLost = false
         do throws(RedisFault) {
             try shard.store.readBadge(
@@ -180,19 +176,20 @@ final class BadgeUpdates {
                 app: update.app.id, token: update.targets[index].token.record.hex, tag: update.tag(.updateOwner, index))
         } catch {
             // Answers to earlier queries find no waiting target.
-            update.targets[index].awaiting = 0
+            update.targets[index].answers = Answers()
             retryLater(.retryCheck(.badgeUpdate(device)), update)
         }
     }
 
-    func checked(_ update: BadgeUpdate, _ index: Int, _ note: (inout BadgeUpdate.Target) -> Void) {
-        guard index < update.targets.count, update.targets[index].awaiting > 0 else { return shard.late() }
+    func checked(
+        _ update: BadgeUpdate, _ index: Int, failed: Bool = false,
+        _ note: (inout BadgeUpdate.Target) -> Void = { _ in }
+    ) {
+        guard index < update.targets.count, update.targets[index].answers.awaited > 0 else { return shard.late() }
         note(&update.targets[index])
-        update.targets[index].awaiting -= 1
-        if update.targets[index].awaiting > 0 { return }
-        if update.targets[index].hasFailed {
-            return retryLater(
-                .retryCheck(update.target(index)), update)
+        guard update.targets[index].answers.take(failed: failed) else { return }
+        if update.targets[index].answers.hasFailed {
+            return retryLater(.retryCheck(update.target(index)), update)
         }
         send(update, index)
     }
@@ -367,7 +364,7 @@ final class BadgeUpdates {
         update.open -= unsent.count
         for index in unsent {
             update.targets[index].isEnded = true
-            update.targets[index].awaiting = 0
+            update.targets[index].answers = Answers()
         }
         for index in unsent where update.targets[index].hasTurn { sender.leaveQueue(update.queueKey(index)) }
         endIfComplete(update)

@@ -133,7 +133,7 @@ final class NewestBadges {
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         guard let look = looks.find(tag.ref) else { return shard.late() }
-        guard tag.stage == .newestSize else {
+        guard tag.question == .newestSize else {
             look.base = BadgeReading(base: reply)
             return
         }

@@ -59,12 +59,12 @@ final class Digests {
     }
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        if tag.stage == .due { return didClaimDue(tag, reply) }
+        if tag.question == .due { return didClaimDue(tag, reply) }
         didTake(tag.ref, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
     }
 
     func didFail(_ tag: Tag, _ fault: RedisFault) {
-        if tag.stage == .due { didFailDue(fault) } else { didTake(tag.ref, count: nil, oldestMs: 0) }
+        if tag.question == .due { didFailDue(fault) } else { didTake(tag.ref, count: nil, oldestMs: 0) }
     }
 
     private func didClaimDue(_ tag: Tag, _ reply: borrowing RedisReply) {

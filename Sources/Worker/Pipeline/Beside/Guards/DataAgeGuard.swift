@@ -93,8 +93,8 @@ final class DataAgeGuard {
         }
     }
 
-    private func beatTag(_ stage: Tag.Stage, _ server: Int) -> UInt64 {
-        Tag(WorkRef(slot: server, generation: round), stage).bits
+    private func beatTag(_ question: Question, _ server: Int) -> UInt64 {
+        Tag(WorkRef(slot: server, generation: round), question).bits
     }
 
     /// Once a second. User state is committed after the answers: every server has then noted the offsets that the commit settles,

@@ -119,5 +119,5 @@ final class ChangeJob {
         origin.intake.mayEndRevocation()
     }
 
-    func tag(_ stage: Tag.Stage) -> UInt64 { Tag(ref, stage).bits }
+    func tag(_ question: Question) -> UInt64 { Tag(ref, question).bits }
 }

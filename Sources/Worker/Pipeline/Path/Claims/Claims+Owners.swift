@@ -34,11 +34,9 @@ extension Claims {
         forEachAskedToken(candidate) { place in
             guard shard.batchesAcrossUsers else { return askOwner(job, candidate, place) }
             let app = job.event.app.id
-            if let openOwners, openOwners.app != app { sendOwners() }
-            let batch = openOwners ?? OwnerBatch(app: app)
-            openOwners = batch
-            batch.append(job.ref, place: place, hex: candidate.recipient.tokens[place].record.hex)
-            if batch.tokens.count >= shard.limits.claimsPerCall { sendOwners() }
+            if let open = owners.open, open.head != app { sendOwners() }
+            let token = AskedToken(recipient: job.ref, place: place, hex: candidate.recipient.tokens[place].record.hex)
+            if owners.add(token, app) >= shard.limits.claimsPerCall { sendOwners() }
         }
     }
 
@@ -61,46 +59,39 @@ extension Claims {
     }
 
     func sendOwners() {
-        guard let batch = openOwners.take() else { return }
-        if batch.tokens.count == 1 {
+        guard let batch = owners.takeOpen() else { return }
+        if batch.members.count == 1 {
             return forEachToken(batch) { job, candidate, place in askOwner(job, candidate, place) }
         }
-        batch.ref = ownerBatches.insert(batch)
-        do throws(RedisFault) {
-            try shard.store.owners(app: batch.app, tokens: batch.hexes, tag: Tag(batch.ref, .owners).bits)
-        } catch {
-            didFailOwners(batch, error)
+        let fault = owners.ask(batch, .owners) { (tag) throws(RedisFault) in
+            try shard.store.owners(app: batch.head, tokens: batch.members.map(\.hex), tag: tag)
         }
+        if let fault { didFailOwners(batch, fault) }
     }
 
-    func didReadOwners(_ batch: OwnerBatch, _ reply: borrowing RedisReply) {
-        ownerBatches.remove(batch.ref)
-        guard reply.count == batch.tokens.count else {
-            return forEachToken(batch) { job, _, _ in answered(job, failed: true) }
-        }
-        var next = 0
-        reply.forEach { owner in
-            let token = batch.tokens[next]
-            next += 1
+    func didReadOwners(_ batch: Batch<String, AskedToken>, _ reply: borrowing RedisReply) {
+        let isWhole = batch.forEach(in: reply) { token, owner in
             if let job = claiming(token.recipient), let candidate = job.candidate {
                 takeOwner(owner, job, candidate, token.place)
             }
         }
+        if !isWhole { forEachToken(batch) { job, _, _ in answered(job, failed: true) } }
     }
 
-    func didFailOwners(_ batch: OwnerBatch, _ fault: RedisFault) {
-        ownerBatches.remove(batch.ref)
-        if fault.scope == .call { shard.noteRefusedBatch(fault) }
+    func didFailOwners(_ batch: Batch<String, AskedToken>, _ fault: RedisFault) {
+        let meaning = shard.meaning(ofBatch: fault)
         forEachToken(batch) { job, candidate, place in
-            switch fault.scope {
-            case .key, .call: askOwner(job, candidate, place)
-            case .connection, .server, .writes: answered(job, failed: true)
+            switch meaning {
+            case .askAlone: askOwner(job, candidate, place)
+            case .refused, .failed: answered(job, failed: true)
             }
         }
     }
 
-    private func forEachToken(_ batch: OwnerBatch, _ body: (RecipientJob, Candidate, Int) -> Void) {
-        for token in batch.tokens {
+    private func forEachToken(
+        _ batch: Batch<String, AskedToken>, _ body: (RecipientJob, Candidate, Int) -> Void
+    ) {
+        for token in batch.members {
             if let job = claiming(token.recipient), let candidate = job.candidate { body(job, candidate, token.place) }
         }
     }
@@ -115,4 +106,11 @@ extension Claims {
         }
         answered(job, failed: false)
     }
+}
+
+/// A token with its recipient, and its index among the recipient's tokens.
+struct AskedToken {
+    let recipient: WorkRef
+    let place: Int
+    let hex: String
 }

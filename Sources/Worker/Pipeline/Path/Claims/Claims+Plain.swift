@@ -43,8 +43,8 @@ extension Claims {
         if TestBreak.isOn(.badgeTwice) { countTwice(job) }
     }
 
-    func didReplyPlainly(_ stage: Tag.Stage, _ reply: borrowing RedisReply, _ job: RecipientJob) {
-        switch stage {
+    func didReplyPlainly(_ question: Question, _ reply: borrowing RedisReply, _ job: RecipientJob) {
+        switch question {
         case .claimAdd where job.isCounted: job.candidate?.plainClaim?.didAdd(reply)
         case .claimAdd:
             job.candidate?.plainClaim?.didReadMark(reply)
@@ -91,7 +91,7 @@ extension Claims {
         }
         let asksOwners = !candidate.asksOwners
         candidate.asksOwners = true
-        candidate.awaiting = 1 + (asksOwners ? Int32(truncatingIfNeeded: tokenCount(candidate)) : 0)
+        candidate.answers = Answers(1 + (asksOwners ? tokenCount(candidate) : 0))
         sendClaim(job)
         if asksOwners { forEachAskedToken(candidate) { askOwner(job, candidate, $0) } }
     }

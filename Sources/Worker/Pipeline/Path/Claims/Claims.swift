@@ -28,17 +28,16 @@ final class Claims {
     private var unmarked = RecentKeys<DedupKeys.Key>()
     /// Recipients who wait in `carillon.parked` without a mark in Redis: the record there goes on with them.
     private var parkedUnmarked = RecentKeys<DedupKeys.Key>()
-    /// The batches being collected.
-    private var open: ClaimBatch?
-    var openOwners: OwnerBatch?
-    private var batches: SlotTable<ClaimBatch>
-    var ownerBatches: SlotTable<OwnerBatch>
+    /// Claims of several recipients by one call.
+    private let together: Batches<ClaimedTogether, (ref: WorkRef, uid: String)>
+    /// Tokens of one app with one owner query.
+    let owners: Batches<String, AskedToken>
 
     init(_ shard: ShardContext, _ work: WorkTable) {
         self.shard = shard
         self.work = work
-        batches = SlotTable(capacity: shard.limits.recipientsMax)
-        ownerBatches = SlotTable(capacity: shard.limits.recipientsMax)
+        together = Batches(capacity: shard.limits.recipientsMax)
+        owners = Batches(capacity: shard.limits.recipientsMax)
     }
 
     // MARK: Asking
@@ -50,7 +49,6 @@ final class Claims {
         candidate.phase = .claiming
         candidate.askedNanos = shard.nowNanos
         shard.waits?.took(.lookup, job.event.lane, nanos: shard.nowNanos &- job.readNanos)
-        candidate.hasFailed = false
         candidate.isUnclaimed = false
         candidate.owesClaim = false
         candidate.hasReboundToken = false
@@ -63,14 +61,13 @@ final class Claims {
         candidate.asksOwners = mustAskOwners(candidate)
         candidate.learnsOwners = mayLearnOwners(candidate)
         let owners = candidate.asksOwners ? tokenCount(candidate) : 0
-        candidate.awaiting = Int32(
-            truncatingIfNeeded: (candidate.plainClaim == nil ? 1 : PlainClaim.commandCount) + owners)
+        candidate.answers = Answers((candidate.plainClaim == nil ? 1 : PlainClaim.commandCount) + owners)
         // A recipient without an owner query must not be answered before earlier claims.
         if owners == 0 { sendOwners() }
         notePushedDevices(job, candidate)
         // A device that acknowledged after the deadline has the message and needs no push.
         if !job.silentConnections.isEmpty {
-            candidate.awaiting += 1
+            candidate.answers.expect()
             askAcks(job)
         }
         if candidate.plainClaim == nil, job.event.hasManyRecipients, shard.batchesAcrossUsers {
@@ -132,18 +129,11 @@ final class Claims {
 
     /// Until the batch is full, another begins, or the stage ends.
     private func gather(_ job: RecipientJob) {
-        let withoutDevice = job.withoutDevice
-        if let open,
-            open.event !== job.event || open.counted != job.isCounted || open.withoutDevice != withoutDevice
-        {
-            sendClaims()
-        }
-        let batch = open ?? ClaimBatch(job.event, counted: job.isCounted, withoutDevice: withoutDevice)
-        open = batch
-        batch.append(job)
+        let head = ClaimedTogether(event: job.event, counted: job.isCounted, withoutDevice: job.withoutDevice)
+        if let open = together.open, open.head != head { sendClaims() }
         let isRevoke = job.event.subject.revoke != nil
         let most = isRevoke ? shard.limits.revokesPerCall : shard.limits.claimsPerCall
-        if batch.recipients.count >= most { sendClaims() }
+        if together.add((job.ref, job.uid), head) >= most { sendClaims() }
     }
 
     /// Sends the collected claims. A single one is sent in the ordinary form.
@@ -153,32 +143,28 @@ final class Claims {
     }
 
     private func sendClaims() {
-        guard let batch = open.take() else { return }
-        if batch.recipients.count == 1 {
-            if let job = claiming(batch.recipients[0]) { sendClaim(job) }
-            return
-        }
-        batch.ref = batches.insert(batch)
-        do throws(RedisFault) {
+        guard let batch = together.takeOpen() else { return }
+        if batch.members.count == 1 { return forEachClaiming(batch) { sendClaim($0) } }
+        let head = batch.head
+        let fault = together.ask(batch, .claims) { (tag) throws(RedisFault) in
             try shard.store.claim(
-                batch.event.subject, app: batch.event.app.id, uids: batch.uids, counted: batch.counted,
-                withoutDevice: batch.withoutDevice, nowMs: shard.nowMs, tag: Tag(batch.ref, .claims).bits)
-        } catch {
-            didFailClaims(batch, error)
+                head.event.subject, app: head.event.app.id, uids: batch.members.map(\.uid), counted: head.counted,
+                withoutDevice: head.withoutDevice, nowMs: shard.nowMs, tag: tag)
         }
+        if let fault { didFailClaims(batch, fault) }
     }
 
     // MARK: Answers
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        switch tag.stage {
-        case .claims: if let batch = batches.find(tag.ref) { didClaim(batch, reply) }
-        case .owners: if let batch = ownerBatches.find(tag.ref) { didReadOwners(batch, reply) }
+        switch tag.question {
+        case .claims: if let batch = together.answered(tag.ref) { didClaim(batch, reply) }
+        case .owners: if let batch = owners.answered(tag.ref) { didReadOwners(batch, reply) }
         case .claim:
             guard let job = claiming(tag.ref) else { return shard.late() }
             takeReply(reply, job)
         case .claimAdd, .claimCount, .claimLook:
-            if let job = claiming(tag.ref) { didReplyPlainly(tag.stage, reply, job) }
+            if let job = claiming(tag.ref) { didReplyPlainly(tag.question, reply, job) }
         case .owner:
             guard let job = claiming(tag.ref), let candidate = job.candidate else { return shard.late() }
             takeOwner(reply, job, candidate, Int(tag.index))
@@ -200,25 +186,19 @@ final class Claims {
     func isClaiming(_ ref: WorkRef) -> Bool { claiming(ref) != nil }
 
     private func didClaim(_ batch: ClaimBatch, _ reply: borrowing RedisReply) {
-        batches.remove(batch.ref)
-        guard reply.count == batch.recipients.count else {
-            return forEachClaiming(batch) { answered($0, failed: true) }
-        }
-        var next = 0
-        reply.forEach { claim in
-            if let job = claiming(batch.recipients[next]) {
-                if claim.kind == .error {
-                    didFailClaim(job, RedisFault(errorReply: claim.bytes))
-                } else {
-                    takeReply(claim, job)
-                }
+        let isWhole = batch.forEach(in: reply) { member, claim in
+            guard let job = claiming(member.ref) else { return }
+            if claim.kind == .error {
+                didFailClaim(job, RedisFault(errorReply: claim.bytes))
+            } else {
+                takeReply(claim, job)
             }
-            next += 1
         }
+        if !isWhole { forEachClaiming(batch) { answered($0, failed: true) } }
     }
 
     private func forEachClaiming(_ batch: ClaimBatch, _ body: (RecipientJob) -> Void) {
-        for ref in batch.recipients { if let job = claiming(ref) { body(job) } }
+        for member in batch.members { if let job = claiming(member.ref) { body(job) } }
     }
 
     private func takeReply(_ reply: borrowing RedisReply, _ job: RecipientJob) {
@@ -243,17 +223,17 @@ final class Claims {
 
     func answered(_ job: RecipientJob, failed isFailure: Bool) {
         guard let candidate = job.candidate else { return shard.mistake("an answer to a claim without a candidate") }
-        if !candidate.answered(failed: isFailure) { return }
-        if candidate.hasFailed { return failed.append(job) }
+        if !candidate.answers.take(failed: isFailure) { return }
+        if candidate.answers.hasFailed { return failed.append(job) }
         if candidate.plainClaim == nil { claimed.append(job) } else { endPlainly(job, candidate) }
     }
 
     // MARK: Refusals
 
-    func didFail(_ tag: Tag, _ fault: RedisFault) {
-        switch tag.stage {
-        case .claims: if let batch = batches.find(tag.ref) { didFailClaims(batch, fault) }
-        case .owners: if let batch = ownerBatches.find(tag.ref) { didFailOwners(batch, fault) }
+    func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
+        switch tag.question {
+        case .claims: if let batch = together.answered(tag.ref) { didFailClaims(batch, fault) }
+        case .owners: if let batch = owners.answered(tag.ref) { didFailOwners(batch, fault) }
         case .claim:
             guard let job = claiming(tag.ref) else { return shard.late() }
             didFailClaim(job, fault)
@@ -262,29 +242,25 @@ final class Claims {
         case .owner:
             guard let job = claiming(tag.ref) else { return shard.late() }
             // A token with an unreadable owner belongs to nobody.
-            let isBroken = shard.takeAsBroken(fault, key: job.keyText(tag.stage))
-            if isBroken {
+            if isAbsent {
                 job.candidate?.lostTokens.append(Int(tag.index))
                 job.candidate?.learnsOwners = false
             }
-            answered(job, failed: !isBroken)
+            answered(job, failed: !isAbsent)
         case .claimAcks:
-            if let job = claiming(tag.ref) {
-                answered(job, failed: !shard.takeAsBroken(fault, key: job.keyText(tag.stage)))
-            }
+            if let job = claiming(tag.ref) { answered(job, failed: !isAbsent) }
         default: break
         }
     }
 
     private func didFailClaims(_ batch: ClaimBatch, _ fault: RedisFault) {
-        batches.remove(batch.ref)
-        switch fault.scope {
-        case .call:
-            shard.noteRefusedBatch(fault)
-            forEachClaiming(batch) { sendClaim($0) }
-        case .key: forEachClaiming(batch) { sendClaim($0) }
-        case .writes: forEachClaiming(batch) { refused($0, fault) }
-        case .connection, .server: forEachClaiming(batch) { answered($0, failed: true) }
+        let meaning = shard.meaning(ofBatch: fault)
+        forEachClaiming(batch) { job in
+            switch meaning {
+            case .askAlone: sendClaim(job)
+            case .refused: refused(job, fault)
+            case .failed: answered(job, failed: true)
+            }
         }
     }
 
@@ -389,3 +365,16 @@ final class Claims {
         if let message = record.dedupKey { parkedUnmarked.insert(message) }
     }
 }
+
+/// The facts that recipients with one common claim call share.
+private struct ClaimedTogether: Equatable {
+    let event: EventJob
+    let counted: Bool
+    let withoutDevice: WithoutDevice?
+
+    static func == (one: ClaimedTogether, other: ClaimedTogether) -> Bool {
+        one.event === other.event && one.counted == other.counted && one.withoutDevice == other.withoutDevice
+    }
+}
+
+private typealias ClaimBatch = Batch<ClaimedTogether, (ref: WorkRef, uid: String)>

@@ -5,28 +5,30 @@ import PushCore
 ///
 /// A plain value: an event in, the consequence out; no clock, no server. Events after the end change nothing.
 struct DeviceWork {
+    /// Every open state may also go to `parked`, `replaced` or `ended`.
     enum Phase: Equatable {
-        /// Its route is chosen and nothing has begun.
+        /// The route is chosen and nothing has begun. Goes to `merging`, `queued`, `awaitingAck` or `held`.
         case chosen
-        /// Its alert waits for the end of a burst's window, or for the outcome of the merged push.
+        /// The alert waits for the end of a burst's window, or for the outcome of the merged push. Goes to `queued`.
         case merging
-        /// Its push waits behind another one of the device.
+        /// The push waits behind another one of the device. Goes to `due`.
         case queued
-        /// The device is free for its push, which is not in the APNs client yet: it waits for the app's rate, a check
-        /// or room.
+        /// The device is free for the push, which is not in the APNs client yet: it waits for the app's rate, a check
+        /// or room. Goes to `sent` or `backingOff`.
         case due
-        /// The APNs client has the push.
+        /// The APNs client has the push. Goes to `backingOff`.
         case sent
-        /// The APNs client has the push and waits as APNs asked (429). The device's next push may go.
+        /// The APNs client has the push and waits as APNs asked (429). The device's next push may go. Goes to `sent`.
         case backingOff
-        /// Delivered by the long connection. Its ack is due at this time (monotonic).
+        /// Delivered by the long connection; the ack is due at this time (monotonic).
         case awaitingAck(dueNanos: UInt64)
         /// The user's desktop comes first.
         case held
-        /// It waits to be parked together with the rest of its recipient.
+        /// The device waits to be parked together with the rest of its recipient.
         case parked
-        /// A later round has another route for the device, or the partition's next owner takes over.
+        /// An end: a later round has another route for the device, or the partition's next owner takes over.
         case replaced
+        /// An end: the outcome is recorded, or `park` left it to the topic.
         case ended
     }
 

@@ -61,15 +61,14 @@ extension Dispatcher {
         shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: Int(job.failures)))
     }
 
-    func didFailAcks(_ ref: WorkRef, _ fault: RedisFault) {
+    func didFailAcks(_ ref: WorkRef, isAbsent: Bool) {
         guard let job = work.recipient(ref) else { return shard.late() }
-        let isBroken = shard.takeAsBroken(fault, key: job.keyText(.acks))
         if let candidate = job.candidate, candidate.phase == .readingAcks {
-            if isBroken { didReadOwnAcks(job, candidate, []) } else { again.append(job) }
+            if isAbsent { didReadOwnAcks(job, candidate, []) } else { again.append(job) }
             return shard.requestTurn()
         }
         if !job.machine.readsAcks { return shard.late() }
-        if isBroken { didReadAcks(job, []) } else { retryAcks(job) }
+        if isAbsent { didReadAcks(job, []) } else { retryAcks(job) }
     }
 
     func didReadAcks(_ ref: WorkRef, _ devices: [String]) {
@@ -143,10 +142,10 @@ extension Dispatcher {
 
     private func leftOfHold(_ job: RecipientJob, _ holdMs: Int64) -> Int64 {
         if let untilMs = job.parking?.holdUntilMs { return max(0, untilMs &- shard.steadyMs) }
-        // An earlier try, of this worker or another, has waited since the record came.
-        let writtenMs = job.event.origin?.source.kafkaMs ?? .max
-        let waitedMs = job.isResumed ? max(0, shard.nowMs &- writtenMs) : 0
-        return max(0, holdMs &- waitedMs)
+        // An earlier try, of this worker or another, has waited since the record came; of a record without a right time
+        // nobody knows how long.
+        guard job.isResumed, let source = job.event.origin?.source else { return holdMs }
+        return max(0, holdMs &- max(0, shard.nowMs &- shard.latestMs(source)))
     }
 
     /// A long hold waits outside memory, once the desktop has acknowledged or failed to. A short one goes on.

@@ -47,11 +47,11 @@ final class Dispatcher {
     // MARK: Answers
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        if tag.stage == .acks { didReadAcks(tag.ref, StateStore.devices(reply)) }
+        if tag.question == .acks { didReadAcks(tag.ref, StateStore.devices(reply)) }
     }
 
-    func didFail(_ tag: Tag, _ fault: RedisFault) {
-        if tag.stage == .acks { didFailAcks(tag.ref, fault) } else { didFailNote(tag.ref, fault) }
+    func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
+        if tag.question == .acks { didFailAcks(tag.ref, isAbsent: isAbsent) } else { didFailNote(tag.ref, fault) }
     }
 
     // MARK: After the claim

@@ -185,7 +185,7 @@ final class RecipientJob {
     /// The present round of its decision; nil if none is in progress.
     var candidate: Candidate? { machine.candidate }
 
-    func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
+    func tag(_ question: Question, _ index: Int = 0) -> UInt64 { Tag(ref, question, index: index).bits }
 
     func deviceRef(_ index: Int) -> DeviceRef { DeviceRef(work: ref, device: index) }
 

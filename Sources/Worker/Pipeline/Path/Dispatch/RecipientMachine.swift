@@ -5,23 +5,20 @@
 /// each recipient ends once, whatever the order of answers, faults, hand-backs and ends.
 struct RecipientMachine: Equatable {
     enum Phase: Equatable {
-        /// It is being read, decided and claimed.
+        /// The recipient is being read, decided and claimed. Goes to `waitingForTwin` or `open`.
         case deciding(Candidate)
-        /// The same dedup key is in progress for an earlier delivery of the event; waits for its end.
+        /// The same dedup key is in progress for an earlier delivery of the event. Goes to `deciding` at that one's end, or to
+        /// `open` if both are parked.
         case waitingForTwin(Candidate)
-        /// Decided: devices, records or deliveries are open.
+        /// Decided: devices, records or deliveries are open. Goes to `deciding` for another round, to `readingAcks`, to `marking`,
+        /// or to `ended` if no mark may be written.
         case open
-        /// Redis is asked for acks.
+        /// Redis is asked for acks. Goes to `open`, or to `deciding` for another round.
         case readingAcks
-        /// Everything is recorded; the mark is being written.
-        case marking(Marking)
+        /// Everything is recorded; the mark is being written. Goes to `ended`.
+        case marking(Answers)
+        /// The end.
         case ended
-    }
-
-    /// The writes of a mark that are under way.
-    struct Marking: Equatable {
-        var awaited: Int8 = 0
-        var hasFailed = false
     }
 
     private(set) var phase: Phase
@@ -153,22 +150,21 @@ struct RecipientMachine: Equatable {
     mutating func next(areDeliveriesSettled: Bool) -> Step {
         guard isOpen, openDevices == 0, unackedRecords == 0 else { return .nothing }
         guard areDeliveriesSettled else { return .awaitDeliveries }
-        phase = isMarked ? .marking(Marking()) : .ended
+        phase = isMarked ? .marking(Answers()) : .ended
         return isMarked ? .mark : .end
     }
 
     /// The writes of its mark are sent, for the first time or again.
     mutating func beginMarking(writes: Int) {
-        if isMarking { phase = .marking(Marking(awaited: Int8(clamping: writes))) }
+        if isMarking { phase = .marking(Answers(writes)) }
     }
 
     /// - Returns: with the last answer, whether all writes succeeded; nil while others are awaited.
     mutating func didWrite(failed: Bool) -> Bool? {
-        guard case .marking(var marking) = phase else { return nil }
-        marking.awaited -= 1
-        if failed { marking.hasFailed = true }
-        phase = .marking(marking)
-        return marking.awaited > 0 ? nil : !marking.hasFailed
+        guard case .marking(var answers) = phase else { return nil }
+        let isLast = answers.take(failed: failed)
+        phase = .marking(answers)
+        return isLast ? !answers.hasFailed : nil
     }
 
     /// The mark is written, or cannot be. Returns false if it had ended before.

@@ -222,7 +222,7 @@ final class EventJob {
         origin.map { partitions.contains($0.partition) } ?? false
     }
 
-    func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
+    func tag(_ question: Question, _ index: Int = 0) -> UInt64 { Tag(ref, question, index: index).bits }
 
     /// The Live Activity that the event updates or ends; nil: the event is none of these.
     var updatedActivityID: String? { activity.flatMap { $0.action == .start ? nil : $0.id } }

@@ -25,12 +25,11 @@ extension FanOut {
     }
 
     /// A record of an owner that can never be read is none.
-    func didFailOwner(_ tag: Tag, _ fault: RedisFault) {
+    func didFailOwner(_ tag: Tag, isAbsent: Bool) {
         guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else {
             return shard.late()
         }
-        let key = "owner of a token of event \(event.app.id):\(event.id)"
-        let isLast = shard.takeAsBroken(fault, key: key) ? page.answered(Int(tag.index), nil) : page.failed()
+        let isLast = isAbsent ? page.answered(Int(tag.index), nil) : page.failed()
         if isLast { took(page, of: event) }
     }
 

@@ -7,9 +7,9 @@ import Telemetry
 /// The reads that an event needs before its recipients begin, one after another. `EventJob.fanOutPhase` names the present one.
 extension FanOut {
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        if tag.stage == .tokenOwner { return didReadOwner(tag, reply) }
+        if tag.question == .tokenOwner { return didReadOwner(tag, reply) }
         guard let event = reading(tag) else { return shard.late() }
-        switch tag.stage {
+        switch tag.question {
         case .members: didReadMembers(event, reply)
         case .groupSize: didReadSize(event, reply.int64)
         case .original: didReadCollapseID(event, StateStore.keptCollapseID(reply))
@@ -19,18 +19,18 @@ extension FanOut {
         }
     }
 
-    func didFail(_ tag: Tag, _ fault: RedisFault) {
-        if tag.stage == .tokenOwner { return didFailOwner(tag, fault) }
+    func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
+        if tag.question == .tokenOwner { return didFailOwner(tag, isAbsent: isAbsent) }
         guard let event = reading(tag) else { return shard.late() }
-        let group = "group \(event.app.id):\(event.conversationID)"
-        switch tag.stage {
-        case .members where fault.isLasting: endMembers(event, fault, key: group)
-        case .groupSize where shard.takeAsAbsent(fault, key: group): didReadSize(event, nil)
-        case .original where shard.takeAsAbsent(fault): didReadCollapseID(event, nil)
-        case .originalMarks where shard.takeAsAbsent(fault): didReadOriginal(event, .unknown)
-        case .tries where shard.takeAsBroken(fault):
+        switch tag.question {
+        case .members where fault.isLasting:
+            endMembers(event, fault, key: "group \(event.app.id):\(event.conversationID)")
+        case .groupSize where isAbsent: didReadSize(event, nil)
+        case .original where isAbsent: didReadCollapseID(event, nil)
+        case .originalMarks where isAbsent: didReadOriginal(event, .unknown)
+        case .tries where isAbsent:
             didReadTries(event, TryQuestion(rawValue: Int(tag.index)), isThere: false)
-        case .parkedBefore where shard.takeAsBroken(fault): didReadParked(event, nil)
+        case .parkedBefore where isAbsent: didReadParked(event, nil)
         default: retryLater(event)
         }
     }
@@ -39,7 +39,7 @@ extension FanOut {
     private func reading(_ tag: Tag) -> EventJob? {
         guard let event = work.event(tag.ref) else { return nil }
         let phase: EventJob.FanOutPhase =
-            switch tag.stage {
+            switch tag.question {
             case .members: .readingPage
             case .groupSize: .readingSize
             case .original, .originalMarks: .readingOriginal

@@ -80,8 +80,9 @@ final class FanOut {
         work.insert(event)
         shard.statistics.begin(event)
         event.begunNanos = shard.nowNanos
-        if let waits = shard.waits, let kafkaMs = event.origin?.source.kafkaMs, event.chunkPart == nil {
-            waits.took(.kafka, event.lane, nanos: UInt64(max(0, shard.nowMs - kafkaMs)) * 1_000_000)
+        if let waits = shard.waits, let source = event.origin?.source, event.chunkPart == nil {
+            let waitedMs = max(0, shard.nowMs &- shard.latestMs(source))
+            waits.took(.kafka, event.lane, nanos: UInt64(waitedMs) &* 1_000_000)
         }
         if event.hasManyRecipients, event.chunkPart == nil {
             event.isExpanding = true

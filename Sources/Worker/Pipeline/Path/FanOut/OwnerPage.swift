@@ -3,28 +3,22 @@
 final class OwnerPage: Equatable {
     /// In the tokens' order; nil: the token has no owner.
     private(set) var uids: [String?]
-    private var awaiting: Int
-    /// Some answer is to be asked for again.
-    private(set) var hasFailed = false
+    private var answers: Answers
+    var hasFailed: Bool { answers.hasFailed }
 
     static func == (one: OwnerPage, other: OwnerPage) -> Bool { one === other }
 
     init(count: Int) {
         uids = Array(repeating: nil, count: count)
-        awaiting = count
+        answers = Answers(count)
     }
 
     /// - Returns: true if this was the last answer.
     func answered(_ place: Int, _ uid: String?) -> Bool {
         if uids.indices.contains(place) { uids[place] = uid }
-        awaiting -= 1
-        return awaiting == 0
+        return answers.take()
     }
 
     /// - Returns: true if this was the last answer.
-    func failed() -> Bool {
-        hasFailed = true
-        awaiting -= 1
-        return awaiting == 0
-    }
+    func failed() -> Bool { answers.take(failed: true) }
 }

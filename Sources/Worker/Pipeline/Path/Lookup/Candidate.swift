@@ -44,13 +44,11 @@ final class Candidate {
 
     /// The results of the decision's steps.
     var facts: DecisionFacts = []
-    /// Outstanding answers of the present phase.
-    var awaiting: Int32 = 0
+    /// Answers of the present phase.
+    var answers = Answers()
     /// Consecutive times that Redis could not answer; spaces the retries.
     var failures: Int32 = 0
     var phase = Phase.reading
-    /// A fault occurred in the present phase.
-    var hasFailed = false
     /// All of the user's tokens belong to the user, as known for this token version (`KnownOwners`).
     var areOwnersKnown = false
     /// The tokens changed between read and claim, and are read again.
@@ -82,7 +80,6 @@ final class Candidate {
     /// Drops the reads, to read again.
     func beginReading(_ phase: Phase) {
         self.phase = phase
-        hasFailed = false
         earlierTry = nil
         claimsPlainly = false
         areOwnersKnown = false
@@ -91,13 +88,6 @@ final class Candidate {
         lostTokens.removeAll(keepingCapacity: true)
         recipient.presence.removeAll(keepingCapacity: true)
         recipient.tokens.removeAll(keepingCapacity: true)
-    }
-
-    /// Handles one answer of the present phase. Returns true with the last one.
-    func answered(failed: Bool) -> Bool {
-        awaiting -= 1
-        if failed { hasFailed = true }
-        return awaiting == 0
     }
 }
 

@@ -19,7 +19,7 @@ extension Lookup {
         // A candidate with devices elsewhere could be known sooner.
         keepPlace(job, at: .reading)
         candidate.phase = .readingLeases
-        candidate.awaiting = Int32(truncatingIfNeeded: unknown.count)
+        candidate.answers = Answers(unknown.count)
         for gateway in unknown { askLease(of: gateway, for: job) }
     }
 
@@ -47,11 +47,10 @@ extension Lookup {
         ended(query, failed: false)
     }
 
-    func didFailLease(_ ref: WorkRef, _ fault: RedisFault) {
+    func didFailLease(_ ref: WorkRef, isAbsent: Bool) {
         guard let query = leaseQueries.find(ref) else {
             return shard.mistake("an answer about a lease that nobody asked for")
         }
-        let isAbsent = shard.takeAsAbsent(fault, key: "lease of gateway \(query.gateway)")
         if isAbsent { leases.store(query.gateway, epoch: nil, nowNanos: shard.nowNanos) }
         ended(query, failed: !isAbsent)
     }

@@ -10,7 +10,7 @@ extension Lookup {
             // In the first try only this key knows the members; and the script reads their own marks.
             let asksOwn =
                 job.event.groupMarkNote == nil && (candidate.phase == .readingDenied || candidate.claimsPlainly)
-            if asksOwn { candidate.awaiting += 1 }
+            if asksOwn { candidate.answers.expect() }
             gatherGroupMarks(job)
             if !asksOwn { return }
         }
@@ -23,16 +23,14 @@ extension Lookup {
         sendMarks()
     }
 
-    /// The recipient of an awaited mark; nil if it has ended.
-    private func reading(_ ref: WorkRef) -> RecipientJob? {
-        guard let job = work.recipient(ref), let phase = job.candidate?.phase,
-            phase == .reading || phase == .readingDenied
-        else { return nil }
-        return job
+    /// Whether the recipient waits for its mark.
+    private func isReading(_ job: RecipientJob) -> Bool {
+        guard work.recipient(job.ref) === job, let phase = job.candidate?.phase else { return false }
+        return phase == .reading || phase == .readingDenied
     }
 
-    private func forEachReading(_ refs: [WorkRef], _ body: (RecipientJob) -> Void) {
-        for ref in refs { if let job = reading(ref) { body(job) } }
+    private func fail<Head>(_ batch: Batch<Head, RecipientJob>) {
+        for job in batch.members where isReading(job) { answered(job, failed: true) }
     }
 
     func takeMark(_ reply: borrowing RedisReply, _ job: RecipientJob) {
@@ -48,53 +46,40 @@ extension Lookup {
 
     /// The marks of earlier events are asked for first: Redis answers in order, and so no event overtakes an earlier one.
     private func gatherGroupMarks(_ job: RecipientJob) {
-        if let first = openGroupMarks.first, first.event !== job.event { sendGroupMarks() }
-        if openGroupMarks.isEmpty { sendMarks() }
-        openGroupMarks.append(job)
-        if openGroupMarks.count >= shard.limits.memberPage { sendGroupMarks() }
+        if let open = groupMarks.open, open.head !== job.event { sendGroupMarks() }
+        if groupMarks.open == nil { sendMarks() }
+        if groupMarks.add(job, job.event) >= shard.limits.memberPage { sendGroupMarks() }
     }
 
     private func sendGroupMarks() {
-        guard let event = openGroupMarks.first?.event else { return }
-        let jobs = openGroupMarks
-        openGroupMarks.removeAll(keepingCapacity: true)
-        let batch = GroupMarkBatch(event, jobs)
-        batch.ref = groupMarkBatches.insert(batch)
-        do throws(RedisFault) {
+        guard let batch = groupMarks.takeOpen() else { return }
+        let event = batch.head
+        let fault = groupMarks.ask(batch, .groupMarks) { (tag) throws(RedisFault) in
             try shard.store.readGroupMarks(
-                app: event.app.id, event.subject, uids: jobs.lazy.map(\.uid), tag: Tag(batch.ref, .groupMarks).bits)
-        } catch {
-            didFailGroupMarks(batch, error)
+                app: event.app.id, event.subject, uids: batch.members.lazy.map(\.uid), tag: tag)
         }
+        if fault != nil { didFailGroupMarks(batch, isAbsent: false) }
     }
 
-    func didReadGroupMarks(_ batch: GroupMarkBatch, _ reply: borrowing RedisReply) {
-        groupMarkBatches.remove(batch.ref)
-        guard reply.count == batch.refs.count + 1 else {
-            return forEachReading(batch.refs) { answered($0, failed: true) }
-        }
-        let note = batch.event.groupMarkNote
-        let isFirst = note != nil && reply[0].int64 == note
-        var next = -1
-        reply.forEach { mark in
-            defer { next += 1 }
-            guard next >= 0, let job = reading(batch.refs[next]) else { return }
+    func didReadGroupMarks(_ batch: Batch<EventJob, RecipientJob>, _ reply: borrowing RedisReply) {
+        let note = batch.head.groupMarkNote
+        let isFirst = note != nil && reply.count > 0 && reply[0].int64 == note
+        let isWhole = batch.forEach(in: reply, skipped: 1) { job, mark in
+            if !isReading(job) { return }
             // In a later try, or after a fault, there may be a mark of its own.
             let mayHaveOwn = note != nil && (!isFirst || job.candidate?.failures != 0)
             if mayHaveOwn { job.candidate?.claimsPlainly = false }
             if mayHaveOwn, mark.isNull, askOwnIfDenied(job) == .kept { return }
             takeMark(mark, job)
         }
+        if !isWhole { fail(batch) }
     }
 
-    func didFailGroupMarks(_ batch: GroupMarkBatch, _ fault: RedisFault) {
-        groupMarkBatches.remove(batch.ref)
-        let event = batch.event
-        let isBroken = shard.takeAsBroken(fault, key: "marks of message \(event.app.id):\(event.subject.id)")
-        forEachReading(batch.refs) { job in
+    func didFailGroupMarks(_ batch: Batch<EventJob, RecipientJob>, isAbsent: Bool) {
+        for job in batch.members where isReading(job) {
             job.candidate?.claimsPlainly = false
-            if isBroken, batch.event.groupMarkNote != nil, askOwnIfDenied(job) == .kept { return }
-            answered(job, failed: !isBroken)
+            if isAbsent, batch.head.groupMarkNote != nil, askOwnIfDenied(job) == .kept { continue }
+            answered(job, failed: !isAbsent)
         }
     }
 
@@ -109,47 +94,33 @@ extension Lookup {
     // MARK: Marks of their own
 
     private func askOwnMark(_ job: RecipientJob) {
-        if let first = openGroupMarks.first, first.event !== job.event { sendGroupMarks() }
+        if let open = groupMarks.open, open.head !== job.event { sendGroupMarks() }
         guard shard.batchesAcrossUsers else { return askMarkAlone(job) }
-        openMarks.append(job)
-        if openMarks.count >= shard.limits.claimsPerCall { sendMarks() }
+        if marks.add(job, ()) >= shard.limits.claimsPerCall { sendMarks() }
     }
 
     private func sendMarks() {
-        guard let first = openMarks.first else { return }
-        let jobs = openMarks
-        openMarks.removeAll(keepingCapacity: true)
-        if jobs.count == 1 { return askMarkAlone(first) }
-        let batch = MarkBatch(jobs)
-        batch.ref = markBatches.insert(batch)
-        do throws(RedisFault) {
-            try shard.store.readMarks(tag: Tag(batch.ref, .marks).bits) { name in
-                for job in jobs { name(job.event.app.id, job.uid, job.event.subject) }
+        guard let batch = marks.takeOpen() else { return }
+        if batch.members.count == 1 { return batch.members.forEach(askMarkAlone) }
+        let fault = marks.ask(batch, .marks) { (tag) throws(RedisFault) in
+            try shard.store.readMarks(tag: tag) { name in
+                for job in batch.members { name(job.event.app.id, job.uid, job.event.subject) }
             }
-        } catch {
-            didFailMarks(batch, error)
         }
+        if let fault { didFailMarks(batch, fault) }
     }
 
-    func didReadMarks(_ batch: MarkBatch, _ reply: borrowing RedisReply) {
-        markBatches.remove(batch.ref)
-        guard reply.count == batch.refs.count else {
-            return forEachReading(batch.refs) { answered($0, failed: true) }
-        }
-        var next = 0
-        reply.forEach { mark in
-            if let job = reading(batch.refs[next]) { takeMark(mark, job) }
-            next += 1
-        }
+    func didReadMarks(_ batch: Batch<Void, RecipientJob>, _ reply: borrowing RedisReply) {
+        let isWhole = batch.forEach(in: reply) { job, mark in if isReading(job) { takeMark(mark, job) } }
+        if !isWhole { fail(batch) }
     }
 
-    func didFailMarks(_ batch: MarkBatch, _ fault: RedisFault) {
-        markBatches.remove(batch.ref)
-        if fault.scope == .call { shard.noteRefusedBatch(fault) }
-        forEachReading(batch.refs) { job in
-            switch fault.scope {
-            case .key, .call: askMarkAlone(job)
-            case .connection, .server, .writes: answered(job, failed: true)
+    func didFailMarks(_ batch: Batch<Void, RecipientJob>, _ fault: RedisFault) {
+        let meaning = shard.meaning(ofBatch: fault)
+        for job in batch.members where isReading(job) {
+            switch meaning {
+            case .askAlone: askMarkAlone(job)
+            case .refused, .failed: answered(job, failed: true)
             }
         }
     }
@@ -160,27 +131,5 @@ extension Lookup {
             try store.readMark(
                 app: event.app.id, uid: job.uid, kind: event.subject.kind, id: event.subject.id, tag: job.tag(.mark))
         }
-    }
-}
-
-/// Recipients with one common mark read.
-///
-/// It holds references: a recipient that has ended is not found when the answer comes.
-final class MarkBatch {
-    var ref = WorkRef.none
-    let refs: [WorkRef]
-
-    init(_ jobs: [RecipientJob]) { refs = jobs.map(\.ref) }
-}
-
-/// Members of a message with one read of their common key.
-final class GroupMarkBatch {
-    let event: EventJob
-    var ref = WorkRef.none
-    let refs: [WorkRef]
-
-    init(_ event: EventJob, _ jobs: [RecipientJob]) {
-        self.event = event
-        refs = jobs.map(\.ref)
     }
 }

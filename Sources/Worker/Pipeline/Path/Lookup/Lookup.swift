@@ -28,19 +28,17 @@ final class Lookup {
     private var order = OrderKeeper()
     /// Conversations with candidates that wait for each other.
     var openLines: Int { order.count }
-    /// Recipients with collected mark reads, and open reads.
-    var openMarks: [RecipientJob] = []
-    var markBatches: SlotTable<MarkBatch>
-    var openGroupMarks: [RecipientJob] = []
-    var groupMarkBatches: SlotTable<GroupMarkBatch>
+    /// Own marks by one read, and members' marks by one read of their common key.
+    let marks: Batches<Void, RecipientJob>
+    let groupMarks: Batches<EventJob, RecipientJob>
 
     init(_ shard: ShardContext, _ work: WorkTable) {
         self.shard = shard
         self.work = work
         decider = Decider(shard)
         leaseQueries = SlotTable(capacity: shard.limits.recipientsMax)
-        markBatches = SlotTable(capacity: shard.limits.recipientsMax)
-        groupMarkBatches = SlotTable(capacity: shard.limits.recipientsMax)
+        marks = Batches(capacity: shard.limits.recipientsMax)
+        groupMarks = Batches(capacity: shard.limits.recipientsMax)
     }
 
     // MARK: Reading
@@ -70,10 +68,10 @@ final class Lookup {
         candidate.claimsPlainly = mayClaimPlainly(job)
         // Flush first: a recipient that skips the mark read must not overtake.
         if !candidate.claimsPlainly { sendGathered() }
-        candidate.awaiting = 3 + (group == nil ? 0 : 1) + (activity == nil ? 0 : 1)
+        candidate.answers = Answers(3 + (group == nil ? 0 : 1) + (activity == nil ? 0 : 1))
         // Also for recipients that the script claims, because it does not read the common key.
         let asksMark = candidate.claimsPlainly || (event.readsGroupMark && job.devices.isEmpty)
-        if asksMark { candidate.awaiting += 1 }
+        if asksMark { candidate.answers.expect() }
         ask(job) { (store) throws(RedisFault) in
             try store.readConversation(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
@@ -100,7 +98,7 @@ final class Lookup {
         candidate.beginReading(.readingDenied)
         job.endWaiting()
         job.readNanos = shard.nowNanos
-        candidate.awaiting = 3
+        candidate.answers = Answers(3)
         let event = job.event
         let app = event.app.id
         let uid = job.uid
@@ -120,8 +118,8 @@ final class Lookup {
     }
 
     /// - Returns: false if the key was found too large less than a minute ago.
-    func admitRead(_ job: RecipientJob, _ stage: Tag.Stage) -> Bool {
-        oversized.isEmpty || oversized.admit(job.key(stage), nowNanos: shard.nowNanos)
+    func admitRead(_ job: RecipientJob, _ question: Question) -> Bool {
+        oversized.isEmpty || oversized.admit(job.key(question), nowNanos: shard.nowNanos)
     }
 
     /// A message that the group's level or the sender denies. There are three exceptions. With `dnd_mode: chain`, a DND
@@ -150,9 +148,9 @@ final class Lookup {
     // MARK: Answers
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        switch tag.stage {
-        case .marks: if let batch = markBatches.find(tag.ref) { didReadMarks(batch, reply) }
-        case .groupMarks: if let batch = groupMarkBatches.find(tag.ref) { didReadGroupMarks(batch, reply) }
+        switch tag.question {
+        case .marks: if let batch = marks.answered(tag.ref) { didReadMarks(batch, reply) }
+        case .groupMarks: if let batch = groupMarks.answered(tag.ref) { didReadGroupMarks(batch, reply) }
         case .lease: didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
         default: didRead(tag, reply)
         }
@@ -160,9 +158,9 @@ final class Lookup {
 
     /// One of a recipient's own reads.
     private func didRead(_ tag: Tag, _ reply: borrowing RedisReply) {
-        if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
+        if tag.question == .presence || tag.question == .user { releaseWhole(tag) }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
-        switch tag.stage {
+        switch tag.question {
         case .presence:
             let emptyCount = RecipientReplies.presence(reply, into: &candidate.recipient)
             if emptyCount > 0 { shard.metrics.emptyDevices.add(UInt64(emptyCount)) }
@@ -179,42 +177,45 @@ final class Lookup {
         case .mark: return takeMark(reply, job)
         default: return
         }
-        if !oversized.isEmpty { oversized.forget(job.key(tag.stage)) }
+        if !oversized.isEmpty { oversized.forget(job.key(tag.question)) }
         answered(job, failed: false)
     }
 
-    /// An unreadable key of others counts as absent: no device is live, no level is set. An unreadable key of this
-    /// worker too, because waiting does not help. Other faults are retried.
-    func didFail(_ tag: Tag, _ fault: RedisFault) {
-        switch tag.stage {
-        case .marks: if let batch = markBatches.find(tag.ref) { didFailMarks(batch, fault) }
-        case .groupMarks: if let batch = groupMarkBatches.find(tag.ref) { didFailGroupMarks(batch, fault) }
-        case .lease: didFailLease(tag.ref, fault)
-        default: didFailToRead(tag, fault)
+    /// - Parameter isAbsent: no device is live, no level is set. Other faults are retried.
+    func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
+        switch tag.question {
+        case .marks: if let batch = marks.answered(tag.ref) { didFailMarks(batch, fault) }
+        case .groupMarks: if let batch = groupMarks.answered(tag.ref) { didFailGroupMarks(batch, isAbsent: isAbsent) }
+        case .lease: didFailLease(tag.ref, isAbsent: isAbsent)
+        default: didFailToRead(tag, fault, isAbsent: isAbsent)
         }
     }
 
-    private func didFailToRead(_ tag: Tag, _ fault: RedisFault) {
+    private func didFailToRead(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
         // Before the next one of the user is read.
         if fault.code == .tooLarge, let job = work.recipient(tag.ref) {
-            oversized.note(job.key(tag.stage), nowNanos: shard.nowNanos)
+            oversized.note(job.key(tag.question), nowNanos: shard.nowNanos)
         }
-        if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
+        if tag.question == .presence || tag.question == .user { releaseWhole(tag) }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
         candidate.claimsPlainly = false
-        switch tag.stage {
-        case .presence, .group, .activity:
-            answered(job, failed: !shard.takeAsAbsent(fault, key: job.keyText(tag.stage)))
-        case .user, .conversation, .mark:
-            answered(job, failed: !shard.takeAsBroken(fault, key: job.keyText(tag.stage)))
-        default: answered(job, failed: true)
+        answered(job, failed: !isAbsent)
+    }
+
+    /// Whom a question is about, for the log; nil if that one has ended.
+    func subject(of tag: Tag) -> String? {
+        switch tag.question {
+        case .lease: leaseQueries.find(tag.ref).map { "gateway \($0.gateway)" }
+        case .groupMarks:
+            groupMarks.find(tag.ref).map { "message \($0.head.app.id):\($0.head.subject.id)" }
+        default: work.recipient(tag.ref).map { "\($0.event.app.id):\($0.uid)" }
         }
     }
 
     func answered(_ job: RecipientJob, failed: Bool) {
         guard let candidate = job.candidate else { return shard.mistake("an answer to a read without a candidate") }
-        if !candidate.answered(failed: failed) { return }
-        if candidate.hasFailed { return postpone(job) }
+        if !candidate.answers.take(failed: failed) { return }
+        if candidate.answers.hasFailed { return postpone(job) }
         switch candidate.phase {
         case .reading: readLeases(job, candidate)
         case .readingDenied, .readingLeases: known.append(job)
@@ -319,30 +320,8 @@ extension RecipientJob {
         OrderKeeper.key(app: event.app.id, uid: uid, conversation: event.conversationID)
     }
 
-    /// The stage and the user of a read, for the log.
-    func keyText(_ stage: Tag.Stage) -> String { "\(stage) of \(event.app.id):\(uid)" }
-
-    /// The user's key that a stage reads.
-    fileprivate func key(_ stage: Tag.Stage) -> OversizedKeys.Key {
-        OversizedKeys.key(app: event.app.id, uid: uid, stage: stage.rawValue)
-    }
-}
-
-extension ShardContext {
-    /// A permanent fault of another system's key: it counts as absent. Other faults are retried.
-    func takeAsAbsent(_ fault: RedisFault, key: @autoclosure () -> String? = nil) -> Bool {
-        guard fault.isLasting else { return false }
-        writes.report(
-            fault, "an unreadable key of another system counts as absent", key: key(), nowNanos: nowNanos)
-        return true
-    }
-
-    /// A key of this worker has the wrong type, or is too large to read: it counts as absent, because waiting does not
-    /// help.
-    func takeAsBroken(_ fault: RedisFault, key: @autoclosure () -> String? = nil) -> Bool {
-        guard fault.isLasting else { return false }
-        writes.report(
-            fault, "a key of this worker's own is broken, and counts as absent", key: key(), nowNanos: nowNanos)
-        return true
+    /// The user's key that a question reads.
+    fileprivate func key(_ question: Question) -> OversizedKeys.Key {
+        OversizedKeys.key(app: event.app.id, uid: uid, question: question)
     }
 }

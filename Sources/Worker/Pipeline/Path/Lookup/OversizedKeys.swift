@@ -21,8 +21,8 @@ struct OversizedKeys {
     var isEmpty: Bool { until.isEmpty }
     var count: Int { until.count }
 
-    static func key(app: String, uid: String, stage: UInt8) -> Key {
-        var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6f76_6572_7a30_3031 &+ UInt64(stage))
+    static func key(app: String, uid: String, question: Question) -> Key {
+        var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6f76_6572_7a30_3031 &+ UInt64(question.rawValue))
         hash.update(lengthThen: app)
         hash.update(lengthThen: uid)
         return hash.finish().0

@@ -24,8 +24,8 @@ final class Recorder {
     var undelivered: [WorkRef] = []
     var deliveryBytes = 0
     /// Recipients with collected marks, by event, and with open writes.
-    private var openMarks: [[RecipientJob]] = []
-    private var memberMarks: SlotTable<MemberMarks>
+    private var openMarks: [Batch<EventJob, RecipientJob>] = []
+    private let memberMarks: Batches<EventJob, RecipientJob>
     private var rejectionLines = LogLimiter<BadRecord.Rule>()
     /// One buffer for the records of `push.results`, which are sent one by one.
     private var writer = JSONWriter(reservingCapacity: 1024)
@@ -37,7 +37,7 @@ final class Recorder {
         self.outbox = outbox
         self.results = results
         removals = TokenRemovals(shard)
-        memberMarks = SlotTable(capacity: shard.limits.recipientsMax)
+        memberMarks = Batches(capacity: shard.limits.recipientsMax)
     }
 
     // MARK: Results
@@ -234,17 +234,17 @@ final class Recorder {
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         shard.noteWritten()
-        switch tag.stage {
+        switch tag.question {
         case .retireToken: didRetireToken(tag.ref, isRetired: reply.int64 == 1)
-        case .writeMarks: didReplyToMarks(tag.ref)
+        case .writeMarks: forEachMember(tag.ref) { didReplyToMark($0) }
         default: didReplyToMark(tag.ref)
         }
     }
 
     func didFail(_ tag: Tag, _ fault: RedisFault) {
-        switch tag.stage {
+        switch tag.question {
         case .retireToken: didRetireToken(tag.ref, isRetired: false)
-        case .writeMarks: didFailToWriteMarks(tag.ref, fault)
+        case .writeMarks: forEachMember(tag.ref) { didFailToMark($0, fault) }
         default: didFailToMark(tag.ref, fault)
         }
     }
@@ -266,48 +266,42 @@ final class Recorder {
 
     /// Until they fill one command, or some milliseconds have passed.
     private func gather(_ job: RecipientJob) {
-        guard let place = openMarks.firstIndex(where: { $0.first?.event === job.event }) else {
+        guard let place = openMarks.firstIndex(where: { $0.head === job.event }) else {
             if openMarks.isEmpty {
                 shard.timers.schedule(.memberMarks, dueNanos: shard.nowNanos &+ Self.gatherNanos)
             }
-            return openMarks.append([job])
+            let batch = Batch<EventJob, RecipientJob>(job.event)
+            batch.append(job)
+            return openMarks.append(batch)
         }
         openMarks[place].append(job)
-        if openMarks[place].count >= shard.limits.claimsPerCall { send(openMarks.remove(at: place)) }
+        if openMarks[place].members.count >= shard.limits.claimsPerCall { send(openMarks.remove(at: place)) }
     }
 
     private static let gatherNanos: UInt64 = 5_000_000
 
     /// Sends the collected marks as they are.
     func sendGathered() {
-        let members = openMarks
+        let batches = openMarks
         openMarks = []
-        for jobs in members { send(jobs) }
+        for batch in batches { send(batch) }
     }
 
-    private func send(_ jobs: [RecipientJob]) {
-        guard let event = jobs.first?.event else { return }
-        let batch = MemberMarks(jobs)
-        batch.ref = memberMarks.insert(batch)
-        do throws(RedisFault) {
+    private func send(_ batch: Batch<EventJob, RecipientJob>) {
+        let event = batch.head
+        let fault = memberMarks.ask(batch, .writeMarks) { (tag) throws(RedisFault) in
             try shard.store.writeGroupMarks(
-                app: event.app.id, event.subject, jobs.compactMap { $0.mark?.inGroup },
-                seconds: shard.marksSeconds(event.subject), tag: Tag(batch.ref, .writeMarks).bits)
-        } catch {
-            didFailToWriteMarks(batch.ref, error)
+                app: event.app.id, event.subject, batch.members.compactMap { $0.mark?.inGroup },
+                seconds: shard.marksSeconds(event.subject), tag: tag)
         }
+        if let fault { for job in batch.members { didFailToMark(job.ref, fault) } }
     }
 
-    private func didReplyToMarks(_ ref: WorkRef) {
-        guard let batch = memberMarks.find(ref) else { return shard.mistake("an answer about marks that nobody wrote") }
-        memberMarks.remove(ref)
-        for ref in batch.refs { didReplyToMark(ref) }
-    }
-
-    private func didFailToWriteMarks(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let batch = memberMarks.find(ref) else { return shard.mistake("an answer about marks that nobody wrote") }
-        memberMarks.remove(ref)
-        for ref in batch.refs { didFailToMark(ref, fault) }
+    private func forEachMember(_ ref: WorkRef, _ body: (WorkRef) -> Void) {
+        guard let batch = memberMarks.answered(ref) else {
+            return shard.mistake("an answer about marks that nobody wrote")
+        }
+        for job in batch.members { body(job.ref) }
     }
 
     private func storeOwedClaim(_ job: RecipientJob) {
@@ -370,14 +364,6 @@ final class Recorder {
                 uid: job.uid, device: job.devices[index].route.device, verdict: .parked, reason: why.rawValue),
             of: job)
     }
-}
-
-/// Members of one event with one common mark command.
-private final class MemberMarks {
-    var ref = WorkRef.none
-    let refs: [WorkRef]
-
-    init(_ jobs: [RecipientJob]) { refs = jobs.map(\.ref) }
 }
 
 /// Reasons that only a trace has.

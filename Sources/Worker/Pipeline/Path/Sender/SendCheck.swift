@@ -7,9 +7,8 @@ import PushCore
 struct SendCheck {
     /// The push in the APNs client; nil if it is not there yet.
     var ticket: PushTicket?
-    var awaiting: Int8
+    var answers: Answers
     var subject: Subject
-    var hasFailed = false
     /// The claim was refused: its facts are read without a write.
     var isPeek = false
     var isAcknowledged = false
@@ -43,7 +42,7 @@ struct SendCheck {
     }
 
     func verdict(expireAtMs: Int64, nowMs: Int64) -> Verdict {
-        if hasFailed { return .askAgain }
+        if answers.hasFailed { return .askAgain }
         switch subject {
         case .ended: return .endedElsewhere(nil)
         case .counted(let outcome): return .endedElsewhere(outcome)

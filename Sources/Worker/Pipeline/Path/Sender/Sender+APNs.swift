@@ -5,7 +5,7 @@ import APNs
 extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
-        let app = tag.stage == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
+        let app = tag.question == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
         outcomes.append(
             EndedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
         shard.requestTurn()
@@ -14,7 +14,7 @@ extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didHold bits: UInt64) {
         guard let tag = Tag(bits) else { return shard.mistake("a pause with a tag that no push has") }
         // A badge update that backs off keeps its device.
-        if tag.stage != .push { return }
+        if tag.question != .push { return }
         guard let job = work.recipient(tag.ref) else { return shard.late() }
         backOff(job, Int(tag.index))
     }
@@ -27,7 +27,7 @@ extension Sender: APNsClientDelegate {
         guard queues.enter(job.devices[index].queueKey, .recipient(job.deviceRef(index))) else {
             let badge = job.devices[index].push?.badge
             job.devices[index].push?.check = SendCheck(
-                ticket: ticket, awaiting: 0, subject: SendCheck.Subject(badge: badge))
+                ticket: ticket, answers: Answers(), subject: SendCheck.Subject(badge: badge))
             return .kept
         }
         _ = job.devices[index].resume()
@@ -37,7 +37,7 @@ extension Sender: APNsClientDelegate {
     /// A push waited in the client: step 15 applies at the moment its stream opens.
     func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
-        if tag.stage == .updatePush {
+        if tag.question == .updatePush {
             updateChecks.append((DeviceRef(work: tag.ref, device: Int(tag.index)), ticket))
             return shard.requestTurn()
         }
@@ -47,7 +47,7 @@ extension Sender: APNsClientDelegate {
         }
         if TestBreak.isOn(.noRecheck) {
             let subject = SendCheck.Subject(badge: job.devices[Int(tag.index)].push?.badge)
-            return goOn(job, Int(tag.index), SendCheck(ticket: ticket, awaiting: 0, subject: subject))
+            return goOn(job, Int(tag.index), SendCheck(ticket: ticket, answers: Answers(), subject: subject))
         }
         if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
             return drop(job.deviceRef(Int(tag.index)), .check(.endedElsewhere(nil)))

@@ -22,7 +22,8 @@ extension Sender {
             job.devices[index].push?.check?.subject ?? SendCheck.Subject(badge: job.devices[index].push?.badge)
         let activity = job.event.updatedActivityID
         job.devices[index].push?.check = SendCheck(
-            ticket: ticket, awaiting: 2 + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1), subject: subject)
+            ticket: ticket, answers: Answers(2 + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1)),
+            subject: subject)
         let app = job.event.app.id
         if let activity {
             ask(job, index) { (store) throws(RedisFault) in
@@ -46,7 +47,7 @@ extension Sender {
         do throws(RedisFault) {
             try send(shard.store)
         } catch {
-            answered(job, index) { $0.hasFailed = true }
+            answered(job, index, failed: true)
         }
     }
 
@@ -60,7 +61,7 @@ extension Sender {
         let index = Int(tag.index)
         guard let job = work.recipient(tag.ref), index < job.devices.count, let token = job.devices[index].push?.token
         else { return shard.late() }
-        switch tag.stage {
+        switch tag.question {
         case .checkOwner:
             let standing = OwnerReply.standing(reply, uid: job.uid, token: token)
             answered(job, index) { check in
@@ -74,7 +75,7 @@ extension Sender {
             let isAcknowledged = StateStore.devices(reply).containsSame(job.devices[index].route.device)
             answered(job, index) { $0.isAcknowledged = isAcknowledged }
         default:
-            guard let claim = ClaimReply(reply) else { return answered(job, index) { $0.hasFailed = true } }
+            guard let claim = ClaimReply(reply) else { return answered(job, index, failed: true) }
             // The script has marked it, unless it was only asked to peek.
             if job.devices[index].push?.check?.isPeek == false { job.openMark = .mayExist }
             job.note(claim, isFirst: false)
@@ -92,23 +93,21 @@ extension Sender {
         }
     }
 
-    func didFail(_ tag: Tag, _ fault: RedisFault) {
+    func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
         guard let job = work.recipient(tag.ref) else { return shard.late() }
         let index = Int(tag.index)
         guard index < job.devices.count, let check = job.devices[index].push?.check else { return shard.late() }
-        switch tag.stage {
+        switch tag.question {
         case .checkClaim where fault.refusesWrite && !check.isPeek:
             // A claimed push needs no other claim; only its number is unknown.
             shard.writes.refused(fault, nowNanos: shard.nowNanos)
             peek(job, index)
         // A permanently unreadable key does not prevent the push, except for the token's owner.
-        case .checkOwner where shard.takeAsBroken(fault, key: job.keyText(tag.stage)):
+        case .checkOwner where isAbsent:
             answered(job, index) { $0.facts.isTokenOwned = false }
-        case .checkClaim where fault.isLasting,
-            .checkAcks where shard.takeAsBroken(fault, key: job.keyText(tag.stage)),
-            .checkActivity where shard.takeAsBroken(fault, key: job.keyText(tag.stage)):
-            answered(job, index) { _ in }
-        default: answered(job, index) { $0.hasFailed = true }
+        case .checkClaim where fault.isLasting, .checkAcks where isAbsent, .checkActivity where isAbsent:
+            answered(job, index)
+        default: answered(job, index, failed: true)
         }
     }
 
@@ -147,14 +146,16 @@ extension Sender {
     }
 
     /// One of the answers.
-    private func answered(_ job: RecipientJob, _ index: Int, _ note: (inout SendCheck) -> Void) {
-        guard index < job.devices.count, var check = job.devices[index].push?.check, check.awaiting > 0 else {
+    private func answered(
+        _ job: RecipientJob, _ index: Int, failed: Bool = false, _ note: (inout SendCheck) -> Void = { _ in }
+    ) {
+        guard index < job.devices.count, var check = job.devices[index].push?.check, check.answers.awaited > 0 else {
             return shard.late()
         }
         note(&check)
-        check.awaiting -= 1
+        let isLast = check.answers.take(failed: failed)
         job.devices[index].push?.check = check
-        if check.awaiting > 0 { return }
+        if !isLast { return }
         if !job.isPushing(index) { return shard.late() }
         if !shard.unstoredChanges.isEmpty, waitForChanges(job, index, ticket: check.ticket) == .kept { return }
         let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)

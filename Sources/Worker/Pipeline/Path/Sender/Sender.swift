@@ -339,10 +339,10 @@ final class Sender {
     }
 
     func withdraw(
-        _ stage: Tag.Stage = .push, from client: AppContext.Client, _ isGoing: (DeviceRef) -> Bool
+        _ question: Question = .push, from client: AppContext.Client, _ isGoing: (DeviceRef) -> Bool
     ) -> [DeviceRef] {
         let pushes = client.apns.withdrawUnsent { bits in
-            guard let tag = Tag(bits), tag.stage == stage else { return false }
+            guard let tag = Tag(bits), tag.question == question else { return false }
             return isGoing(DeviceRef(work: tag.ref, device: Int(tag.index)))
         }
         return pushes.compactMap { push in
