@@ -12,8 +12,10 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+/// - Parameter embedded: files whose bytes the module has as `PackageResources`.
+func module(_ name: String, _ dependencies: [Target.Dependency] = [], embedded: [String] = []) -> Target {
+    .target(
+        name: name, dependencies: dependencies, resources: embedded.map { .embedInCode($0) }, swiftSettings: strict)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -103,7 +105,8 @@ let package = Package(
             [
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
                 "APNs", "Fleet", "Queues", "WorkerConfiguration",
-            ]),
+            ],
+            embedded: ["style.css", "script.js", "icon.svg", "runbooks.md"].map { "Operator/Files/" + $0 }),
         module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Digits", "Telemetry", "Queues"]),
 
         // Servers on this machine, for tests, demo and bench.

@@ -101,12 +101,11 @@ final class OperatorPages {
                 if box.begin({ respond($0) }) { sources.ask(question) }
             }
         }
-        for (path, type, text) in [
-            ("/page/style.css", "text/css; charset=utf-8", PageStyle.css),
-            ("/page/script.js", "text/javascript; charset=utf-8", PageScript.javaScript),
-            ("/page/icon.svg", "image/svg+xml", PageStyle.icon),
+        for (path, type, body) in [
+            ("/page/style.css", "text/css; charset=utf-8", PackageResources.style_css),
+            ("/page/script.js", "text/javascript; charset=utf-8", PackageResources.script_js),
+            ("/page/icon.svg", "image/svg+xml", PackageResources.icon_svg),
         ] {
-            let body = Array(text.utf8)
             server.get(path) { _ in HTTPResponse(contentType: type, body: body) }
         }
     }

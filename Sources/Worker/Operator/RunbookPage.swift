@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This version's runbooks: symptoms, the meaning of each alert, the places to look at, and the actions.
+
+/// This version's runbooks (docs/runbooks.md): symptoms, the meaning of each alert, the places to look at, and the actions.
 enum RunbookPage {
     static let markup = PageFrame(
         title: "Runbooks – Carillon",
@@ -10,6 +11,12 @@ enum RunbookPage {
         ],
         body: PageFrame.section(
             "runbooks", "Runbooks", isLive: false, isWide: true,
-            "<div class=\"prose\">\(RunbookText.symptoms)\(RunbookText.alerts)\(RunbookText.withoutAlert)</div>")
+            "<div class=\"prose\">\(RunbookMarkdown.html(chapters))</div>")
     ).markup
+
+    /// The page has a title and an introduction of its own.
+    private static var chapters: Substring {
+        let text = String(decoding: PackageResources.runbooks_md, as: UTF8.self)
+        return text[(text.firstRange(of: "\n## ")?.lowerBound ?? text.startIndex)...]
+    }
 }

@@ -166,6 +166,48 @@ import Testing
         for alert in alerts { #expect(runbooks.contains("<h3 id=\"\(alert.lowercased())\">"), "\(alert)") }
     }
 
+    @Test func `each link of the runbooks leads to a heading, and no mark of Markdown remains`() {
+        let page = RunbookPage.markup.html
+        func values(behind name: String) -> [String] {
+            page.components(separatedBy: name).dropFirst().map { String($0.prefix { $0 != "\"" }) }
+        }
+        let ids = values(behind: " id=\"")
+        let links = Set(values(behind: " href=\"#"))
+        #expect(Set(ids).count == ids.count && links.count > 20)
+        #expect(links.subtracting(ids) == [])
+        for mark in ["**", "`", "](", "| "] { #expect(!page.contains(mark), "\(mark)") }
+    }
+
+    @Test func `the forms of Markdown that runbooks have become HTML`() {
+        let text = """
+            ## The `x` of y
+
+            One line
+            and **bold `code`** of CarillonDown.
+
+            - first, [here](#there)
+            - second, [a.md](b/a.md#c)
+
+            | `a` | b |
+            |---|---|
+            | 1 < 2 | [CarillonUp](#carillonup) |
+            """
+        let lines = RunbookMarkdown.html(text).html.split(separator: "\n")
+        #expect(
+            lines == [
+                "<h2 id=\"the-x-of-y\">The <code>x</code> of y</h2>",
+                "<p>One line and <b>bold <code>code</code></b> of <a href=\"#carillondown\">CarillonDown</a>.</p>",
+                "<ul>", "<li>first, <a href=\"#there\">here</a></li>", "<li>second, <code>docs/a.md</code></li>",
+                "</ul>",
+                "<table role=\"table\"><thead role=\"rowgroup\"><tr role=\"row\"><th role=\"columnheader\" "
+                    + "scope=\"col\"><code>a</code></th><th role=\"columnheader\" scope=\"col\">b</th></tr></thead>",
+                "<tbody role=\"rowgroup\">",
+                "<tr role=\"row\"><th role=\"rowheader\" scope=\"row\">1 &lt; 2</th><td role=\"cell\" data-label=\"b\">"
+                    + "<a href=\"#carillonup\">CarillonUp</a></td></tr>",
+                "</tbody></table>",
+            ])
+    }
+
     @Test func aShardThatDoesNotTurnIsDownOnThePageToo() {
         let snapshot = Self.facts().snapshot.turned(secondsAgo: 30)
         #expect(
