@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CRdkafka
 
-/// The `cleanup.policy` of topics. Control plane, for `check`.
+/// The `cleanup.policy` and `retention.ms` of topics. Control plane, for `check`.
 public struct TopicPolicies: Sendable {
     /// By topic; absent where the broker did not say it.
     public let policies: [String: String]
+    /// The same of `retention.ms`; -1: no limit.
+    public let retentionsMs: [String: Int64]
     /// Why the brokers say nothing of a topic, by name.
     public let refused: [String: KafkaError]
 
@@ -26,19 +28,21 @@ public struct TopicPolicies: Sendable {
         defer { for resource in resources { rd_kafka_ConfigResource_destroy(resource) } }
         rd_kafka_DescribeConfigs(handle.raw, &resources, resources.count, options, queue)
         guard let event = rd_kafka_queue_poll(queue, Int32(clamping: patienceMs)) else {
-            return TopicPolicies(policies: [:], refused: [:])
+            return TopicPolicies(policies: [:], retentionsMs: [:], refused: [:])
         }
         defer { rd_kafka_event_destroy(event) }
         return TopicPolicies(event)
     }
 
-    private init(policies: [String: String], refused: [String: KafkaError]) {
+    private init(policies: [String: String], retentionsMs: [String: Int64], refused: [String: KafkaError]) {
         self.policies = policies
+        self.retentionsMs = retentionsMs
         self.refused = refused
     }
 
     private init(_ event: OpaquePointer) {
         var policies: [String: String] = [:]
+        var retentionsMs: [String: Int64] = [:]
         var refused: [String: KafkaError] = [:]
         var count = 0
         let found = rd_kafka_event_DescribeConfigs_result(event).flatMap {
@@ -49,17 +53,17 @@ public struct TopicPolicies: Sendable {
             let topic = String(cString: name)
             let code = rd_kafka_ConfigResource_error(resource)
             if code != RD_KAFKA_RESP_ERR_NO_ERROR { refused[topic] = KafkaError(code) }
-            policies[topic] = Self.policy(of: resource)
+            policies[topic] = Self.setting("cleanup.policy", of: resource)
+            retentionsMs[topic] = Self.setting("retention.ms", of: resource).flatMap { Int64($0) }
         }
-        self.init(policies: policies, refused: refused)
+        self.init(policies: policies, retentionsMs: retentionsMs, refused: refused)
     }
 
-    private static func policy(of resource: OpaquePointer) -> String? {
+    private static func setting(_ wanted: String, of resource: OpaquePointer) -> String? {
         var count = 0
         guard let entries = rd_kafka_ConfigResource_configs(resource, &count) else { return nil }
         for entry in UnsafeBufferPointer(start: entries, count: count) {
-            guard let entry, let name = rd_kafka_ConfigEntry_name(entry), String(cString: name) == "cleanup.policy"
-            else {
+            guard let entry, let name = rd_kafka_ConfigEntry_name(entry), String(cString: name) == wanted else {
                 continue
             }
             return rd_kafka_ConfigEntry_value(entry).map { String(cString: $0) }

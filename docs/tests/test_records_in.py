@@ -64,7 +64,7 @@ GOOD: dict[str, dict[str, Any]] = {
 # The schema must refuse everything else that the worker refuses.
 BEYOND_SCHEMAS = re.compile(
     "start and end must differ|not a time zone of|DND needs a window|a start needs an alert|unknown app|"
-    "longer than 2048 characters|record longer than|more than 32"
+    "longer than 2048 characters|record longer than|more than 32|at most 7 days after sent_ms"
 )
 
 

@@ -8,6 +8,7 @@ public struct Event: Sendable {
     public var app: String
     /// The producer's unique id of this record, ≤ 64 bytes.
     public var id: String
+    /// Of a scheduled message the time at which it is decided: reads and reports before it do not include it.
     public var sentMs: Int64
     public var body: Body
 
@@ -23,6 +24,13 @@ public struct Event: Sendable {
         self.id = id
         self.sentMs = sentMs
         self.body = body
+    }
+}
+
+extension Event {
+    /// The time that a scheduled message waits for; nil for any other event.
+    public var sendAtMs: Int64? {
+        if case .message(let message) = body { message.read { $0.push.sendAtMs } } else { nil }
     }
 }
 

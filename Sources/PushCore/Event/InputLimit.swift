@@ -32,4 +32,8 @@ public enum InputLimit {
     @inlinable public static var elements: Int { 10_000 }
     /// The lifetime of an event without `expire_at_ms`.
     @inlinable public static var dayMs: Int64 { 86_400_000 }
+    /// `push.send_at_ms` after `sent_ms`, at most.
+    @inlinable public static var scheduleMs: Int64 { 7 * dayMs }
+    /// The bytes of an event that can wait in `carillon.parked`.
+    @inlinable public static var parkedBytes: Int { 900_000 }
 }

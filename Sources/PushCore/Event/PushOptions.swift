@@ -29,6 +29,8 @@ public struct PushOptions: Sendable {
     public var template: Template?
     /// Statistics are also kept by it, ≤ 64 bytes.
     public var taskID: String?
+    /// The message waits until this time and is decided then, Unix ms; nil: at once.
+    public var sendAtMs: Int64?
     public var profile: PayloadProfile?
     public var strategy: Strategy?
     public var priority = Priority.high
@@ -120,12 +122,14 @@ extension PushOptions {
         profile: PayloadProfile? = nil, sound: String? = nil, threadID: String? = nil, category: String? = nil,
         interruption: String? = nil, collapseID: String? = nil, silent: Bool = false, voip: Bool = false,
         priority: Priority = .high, strategy: Strategy? = nil, sms: Bool = false, subtitle: String? = nil,
-        image: String? = nil, template: Template? = nil, taskID: String? = nil, isMutable: Bool = true
+        image: String? = nil, template: Template? = nil, taskID: String? = nil, isMutable: Bool = true,
+        sendAtMs: Int64? = nil
     ) {
         self.init(
             force: force, title: title, content: content, subtitle: subtitle, image: image, payload: payload, aps: aps,
             sound: sound, threadID: threadID, category: category, interruption: interruption, collapseID: collapseID,
-            template: template, taskID: taskID, profile: profile, strategy: strategy, priority: priority,
+            template: template, taskID: taskID, sendAtMs: sendAtMs, profile: profile, strategy: strategy,
+            priority: priority,
             enabled: enabled, prefix: prefix,
             badge: badge, forceDetail: forceDetail, silent: silent, voip: voip, sms: sms, isMutable: isMutable)
     }

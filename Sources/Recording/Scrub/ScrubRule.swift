@@ -81,7 +81,7 @@ extension ScrubRule.Part {
     private static let pushFields = table(
         words: [
             "enabled", "prefix", "badge", "force_detail", "profile", "sound", "category", "interruption", "silent",
-            "voip", "priority", "strategy", "sms", "mutable",
+            "voip", "priority", "strategy", "sms", "mutable", "send_at_ms",
         ],
         ids: ["thread_id", "collapse_id", "task_id"],
         [

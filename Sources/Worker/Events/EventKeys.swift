@@ -84,7 +84,8 @@ enum PartKey: Int, JSONKey {
 
 enum PushKey: Int, JSONKey {
     case enabled, title, content, prefix, badge, force, forceDetail, payload, aps, profile, sound, threadID, category
-    case interruption, collapseID, silent, voip, priority, strategy, sms, subtitle, image, template, taskID, mutable
+    case interruption, collapseID, silent, voip, priority, strategy, sms, subtitle, image, template, taskID, mutable,
+        sendAtMs
 
     var name: StaticString {
         switch self {
@@ -113,6 +114,7 @@ enum PushKey: Int, JSONKey {
         case .template: "template"
         case .taskID: "task_id"
         case .mutable: "mutable"
+        case .sendAtMs: "send_at_ms"
         }
     }
 }

@@ -8,20 +8,22 @@ extension EventReader {
         _ record: FieldScope<RecordKey>, _ kind: Message.Kind, sentMs: Int64
     ) throws(BadRecord) -> Message {
         let conversation = try conversation(record)
-        let expireAtMs = try record.time(.expireAtMs) ?? sentMs &+ InputLimit.dayMs
-        return Message(
+        let expireAtMs = try record.time(.expireAtMs)
+        var message = Message(
             kind: kind,
             msgID: try record.requiredIdentifier(.msgID, bytes: InputLimit.id),
             serverSeq: try record.int(.serverSeq),
-            expireAtMs: expireAtMs,
+            expireAtMs: expireAtMs ?? sentMs &+ InputLimit.dayMs,
             conversation: conversation,
             from: try sender(record),
             to: try audience(record, required: !conversation.type.hasMembers),
             mention: try mention(record),
             typeName: try record.string(.typeName),
             isCustomType: try record.bool(.custom) ?? false,
-            push: try pushOptions(record),
+            push: try pushOptions(record, kind, sentMs: sentMs),
             revoke: try revoke(record, required: kind == .revoke))
+        if let atMs = message.push.sendAtMs, expireAtMs == nil { message.expireAtMs = atMs &+ InputLimit.dayMs }
+        return message
     }
 
     private func conversation(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Conversation {
@@ -83,7 +85,9 @@ extension EventReader {
             badge: try part.word(.badge, Message.Revoke.Badge.self, "decrease, keep, count") ?? .decrease)
     }
 
-    private func pushOptions(_ record: FieldScope<RecordKey>) throws(BadRecord) -> PushOptions {
+    private func pushOptions(
+        _ record: FieldScope<RecordKey>, _ kind: Message.Kind, sentMs: Int64
+    ) throws(BadRecord) -> PushOptions {
         guard let object = try record.object(.push) else { return PushOptions() }
         let push = FieldScope(pushKeys.fields(of: object), path: "$.push")
         return PushOptions(
@@ -111,7 +115,25 @@ extension EventReader {
             image: try push.filled(.image, bytes: InputLimit.url),
             template: try template(push),
             taskID: try push.filled(.taskID, bytes: InputLimit.task),
-            isMutable: try push.bool(.mutable) ?? true)
+            isMutable: try push.bool(.mutable) ?? true,
+            sendAtMs: try sendAtMs(push, kind, sentMs: sentMs))
+    }
+
+    /// - Returns: nil for a message that is decided when it comes: without the field, and with a time that is not after `sent_ms`.
+    private func sendAtMs(
+        _ push: FieldScope<PushKey>, _ kind: Message.Kind, sentMs: Int64
+    ) throws(BadRecord) -> Int64? {
+        guard let atMs = try push.time(.sendAtMs) else { return nil }
+        let value = try push.required(.sendAtMs)
+        if kind == .revoke { throw push.outOfRange(.sendAtMs, "cannot be given in a revoke") }
+        guard atMs &- sentMs <= InputLimit.scheduleMs else {
+            throw push.outOfRange(.sendAtMs, "must be at most 7 days after sent_ms")
+        }
+        guard value.documentCount <= InputLimit.parkedBytes else {
+            throw push.fault(
+                .tooLong, "a scheduled message has at most \(InputLimit.parkedBytes) bytes", .sendAtMs, value)
+        }
+        return atMs > sentMs ? atMs : nil
     }
 
     private func interruption(_ push: FieldScope<PushKey>) throws(BadRecord) -> String? {

@@ -171,8 +171,9 @@ public final class EventReader {
         let kind = try record.requiredString(.kind)
         let app = try app(of: record)
         let id = try record.requiredIdentifier(.eventID, bytes: InputLimit.id)
-        let sentMs = min(try record.requiredTime(.sentMs), latestMs)
-        return Event(app: app, id: id, sentMs: sentMs, body: try body(kind, of: record, on: topic, sentMs: sentMs))
+        var sentMs = min(try record.requiredTime(.sentMs), latestMs)
+        let body = try body(kind, of: record, on: topic, sentMs: &sentMs)
+        return Event(app: app, id: id, sentMs: sentMs, body: body)
     }
 
     private func app(of record: FieldScope<RecordKey>) throws(BadRecord) -> String {
@@ -186,7 +187,7 @@ public final class EventReader {
     }
 
     private func body(
-        _ kind: String, of record: FieldScope<RecordKey>, on topic: RecordClass, sentMs: Int64
+        _ kind: String, of record: FieldScope<RecordKey>, on topic: RecordClass, sentMs: inout Int64
     ) throws(BadRecord) -> Event.Body {
         guard let home = Self.home(of: kind) else {
             throw record.fault(.unknownKind, "unknown kind", .kind, try record.required(.kind))
@@ -197,7 +198,10 @@ public final class EventReader {
                 .wrongTopic, "this kind belongs on the \(name) topic", .kind, try record.required(.kind))
         }
         switch kind {
-        case "message": return .message(SharedMessage(try message(record, .message, sentMs: sentMs)))
+        case "message":
+            let message = try message(record, .message, sentMs: sentMs)
+            if let sendAtMs = message.push.sendAtMs { sentMs = sendAtMs }
+            return .message(SharedMessage(message))
         case "revoke": return .message(SharedMessage(try message(record, .revoke, sentMs: sentMs)))
         case "live_activity": return .liveActivity(try liveActivity(record))
         default: return .userState(try userState(record, kind: kind, sentMs: sentMs))

@@ -32,6 +32,7 @@ public struct UnknownField: Equatable, Sendable {
         (["alert", "body", "message", "text"], "content"),
         (["account", "user", "user_id"], "uid"), (["accounts", "users", "user_ids"], "uids"),
         (["created_at", "time", "timestamp"], "sent_ms"), (["expiration", "expiry", "ttl"], "expire_at_ms"),
+        (["schedule_time", "scheduled_at", "send_after", "send_time"], "send_at_ms"),
         (["nickname"], "nick"), (["mutable_content"], "mutable"), (["interruption_level"], "interruption"),
     ]
 

@@ -88,6 +88,7 @@ extension Explainer {
             app: event.app.id, uid: member.uid, conversation: event.conversationID,
             group: event.readsLevels ? event.conversationID : nil)
         if let level = member.level { recipient.groupLevel = level }
+        recipient.isRevoked = event.isRevokedBefore
         var leases = LeaseCache(lifetimeNanos: .max)
         var notes: [String: String] = [:]
         for presence in recipient.presence where presence.state != .off {

@@ -74,9 +74,12 @@ public actor Explainer {
                 ])
         }
         guard let app = apps[event.app] else { return RecordExplanation(explanations: []) }
-        let now = moment.nowMs(sentMs: event.sentMs)
+        // A scheduled message is explained as of its time.
+        let now = max(moment.nowMs(sentMs: event.sentMs), event.sendAtMs ?? .min)
         let first = Explanation.Step(
-            1, "record", input: "\(place), \(bytes.count) bytes, event \(event.id)", outcome: "well formed")
+            1, "record", input: "\(place), \(bytes.count) bytes, event \(event.id)",
+            outcome: "well formed"
+                + (event.sendAtMs.map { "; scheduled until \(InstantText.text(ms: $0)), and decided then" } ?? ""))
         let job: EventJob
         switch event.body {
         case .userState(let state):
@@ -89,7 +92,11 @@ public actor Explainer {
             job = EventJob(activity, of: event, app: app.context, raw: bytes, origin: nil)
         }
         if let target = job.subject.revoke?.targetMsgID {
-            job.original = try await store.original(app: event.app, msgID: target)
+            let kept = try await store.keptOriginal(app: event.app, msgID: target)
+            job.original = try await store.original(app: event.app, msgID: target, kept)
+            job.isRevokedBefore = kept?.sendAtMs ?? 0 > now
+        } else if job.isScheduled {
+            job.isRevokedBefore = try await store.keptOriginal(app: event.app, msgID: job.msgID)?.isRevoked ?? false
         }
         return try await explain(EventContext(event: event, job: job, app: app, now: now, first: first))
     }

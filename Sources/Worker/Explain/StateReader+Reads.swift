@@ -115,12 +115,18 @@ extension StateReader {
         return owners
     }
 
+    /// What is kept of a message for its revoke.
+    func keptOriginal(app: String, msgID: String) async throws(RedisFault) -> KeptOriginal? {
+        try await ask(
+            { (store, tag) throws(RedisFault) in try store.readOriginal(app: app, msgID: msgID, tag: tag) },
+            { KeptOriginal($0) })
+    }
+
     /// The collapse id of the message that a revoke names, as far as it is known. It is the same for all recipients.
-    func original(app: String, msgID: String) async throws(RedisFault) -> CollapseID.Original {
-        let chosen = try await ask(
-            { (store, tag) throws(RedisFault) in try store.collapseID(app: app, msgID: msgID, tag: tag) },
-            { StateStore.keptCollapseID($0) })
-        if let chosen { return .known(chosen) }
+    ///
+    /// - Parameter kept: `keptOriginal`
+    func original(app: String, msgID: String, _ kept: KeptOriginal?) async throws(RedisFault) -> CollapseID.Original {
+        if let kept { return .known(kept.collapseID) }
         let isMarked = try await ask(
             { (store, tag) throws(RedisFault) in try store.countGroupMarks(app: app, id: msgID, tag: tag) },
             { StateStore.hasGroupMarks($0) })

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 public import PushCore
 public import Redis
 
@@ -46,6 +47,14 @@ extension StateReader {
     ) async throws(RedisFault) -> String {
         let what = message.map { "of message \($0) for \(uid)" } ?? "of \(uid)"
         let nothing = "nothing \(what) in the last \(settings.ttlHours) h"
+        if let message, let kept = try await keptOriginal(app: app, msgID: message), let sendAtMs = kept.sendAtMs,
+            sendAtMs > nowMs
+        {
+            let progress = try await progress(app: app, uid: uid, message: message, nowMs: nowMs)
+            let isRevoked = kept.isRevoked || progress == .revokedOnly
+            return "\(nothing) yet: it is scheduled until \(InstantText.text(ms: sendAtMs)) (push.send_at_ms)"
+                + (isRevoked ? "; it is revoked, and ends as revoked then" : ", and is decided then")
+        }
         guard plan.covers(app: app, uid: uid) else {
             return settings.sample == 0
                 ? "\(nothing): trace.sample is 0, no traces are kept"

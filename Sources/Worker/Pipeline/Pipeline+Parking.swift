@@ -15,6 +15,20 @@ extension Pipeline {
         return park(record, event, raw, .share, dueMs: shard.steadyMs)
     }
 
+    /// A scheduled message waits for its time outside memory.
+    func parkUntilItsTime(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8]) -> Passage {
+        // Only it is sent later than now, but for a clock that is a little late.
+        guard event.sentMs > shard.nowMs, let sendAtMs = event.sendAtMs else { return .goesOn }
+        if case .message(let message) = event.body, let app = apps[event.app] {
+            // Best effort: if it is lost, its revoke has an alert, and `trace` does not know of it.
+            try? shard.store.keepOriginal(
+                app: event.app, msgID: message.value.msgID,
+                KeptOriginal(collapseID: EventContent(message, app: app).givenCollapseID, sendAtMs: sendAtMs),
+                expireAtMs: message.value.expireAtMs, nowMs: shard.nowMs, isFirst: true, tag: Tag.noteBits)
+        }
+        return park(record, event, raw, .scheduled, dueMs: shard.steadyMs(at: sendAtMs))
+    }
+
     private func park(
         _ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ cause: ParkCause, dueMs: Int64
     ) -> Passage {
@@ -45,6 +59,8 @@ extension Pipeline {
             parked.process = shard.processMark
         }
         recorder.writeParked(parked, eventID: event.id, of: apps[event.app])
+        // Its recipients begin then as those of an event that comes then.
+        if cause == .scheduled { parked.uid = nil }
         parking.park(record, as: parked, events)
         return .kept
     }
@@ -59,9 +75,9 @@ extension Pipeline {
             _ = park(record, read, event.raw, .behind, dueMs: shard.steadyMs &+ leftMs)
         }
         parking.refused.takeAll { record, _ in
-            if case .event(let event, let raw) = record.content, let app = apps[event.app] {
-                beginEvent(event, raw, of: app, record.origin)
-            }
+            guard case .event(let event, let raw) = record.content, let app = apps[event.app] else { return }
+            if let sendAtMs = event.sendAtMs, sendAtMs > shard.nowMs { return refuseScheduled(record, raw) }
+            beginEvent(event, raw, of: app, record.origin)
         }
         parking.written.takeAll(release)
         parking.stayed.takeAll { event, open in
@@ -69,6 +85,17 @@ extension Pipeline {
             release(event)
         }
         parking.due.takeAll(beginParked)
+    }
+
+    /// The broker will never keep a scheduled message, and it must not be sent before its time.
+    private func refuseScheduled(_ record: ReceivedRecord, _ raw: [UInt8]) {
+        let why = BadRecord(
+            .tooLong, "a scheduled message that the brokers refuse in carillon.parked: see max.message.bytes",
+            at: "$.push.send_at_ms")
+        reject(
+            RejectedRecord(
+                why: why, origin: record.origin, topic: events.topic(of: record.origin.partition),
+                offset: record.origin.source.offset, key: record.key, value: raw), events)
     }
 
     /// Recipients that wait to be parked leave memory. Their records are open parts of the event.
@@ -82,9 +109,11 @@ extension Pipeline {
 
     /// A parked record is due.
     private func beginParked(_ work: ParkedWork) {
-        let origin = EventJob.Origin(partition: work.partition, place: work.place, source: work.record.source)
+        var origin = EventJob.Origin(partition: work.partition, place: work.place, source: work.record.source)
         do throws(BadRecord) {
             let event = try parking.event(of: work)
+            // A scheduled message counts as one that came at its time.
+            if let sendAtMs = event.sendAtMs { origin.source.kafkaMs = max(origin.source.kafkaMs, sendAtMs) }
             guard let app = apps[event.app], beginEvent(event, work.record.raw, of: app, origin, parked: work) else {
                 throw BadRecord(.unknownKind, "not a parked record of this version")
             }

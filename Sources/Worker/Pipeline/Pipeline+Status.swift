@@ -57,6 +57,7 @@ extension Pipeline {
         metrics.pendingEvents.set(pendingCount)
         metrics.pendingRecipients.set(work.recipients.count)
         metrics.waitingForDevice.set(sender.waitingForDevice)
+        metrics.scheduled.set(parking.scheduledCount)
         metrics.pausedPartitions.set(pausedCount)
         var oldestNanos: UInt64 = 0
         for intake in intakes {

@@ -391,6 +391,7 @@ final class Pipeline {
         case .userState(let state):
             userStates.apply(state, of: event, app: app, intake, origin, key: record.key, value: raw)
         case .message, .liveActivity:
+            if parkUntilItsTime(record, event, raw) == .kept { return }
             if parkOverShare(record, event, raw, app) == .kept { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
             beginEvent(event, raw, of: app, origin)

@@ -20,7 +20,7 @@ import Redis
 /// | `c:a:{app:uid}` | hash | Live Activity → when it began, and `sent_ms` of its accepted end | 13 h after the last one, ≤ 256 |
 /// | `c:v:{app:activity}` | zset | who bound a Live Activity, in the order of their bytes | 13 h after the last bind, ≤ 10 000 |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
-/// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |
+/// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose, and the time of a scheduled one (`KeptOriginal`) | as the mark |
 /// | `c:z:{app:z<n>}` | zset | tokens removed because of APNs' answer (`Tombstone`), by when | 7 d |
 /// | `c:y:{app:conv}` | string | an event of the conversation is parked with all its recipients | until it ends, 2 d |
 /// | `c:w:{h<n>}` | hash | the heartbeat of a server: `n` count, `t` its time, `p`+partition below which user state is applied, `g` group of the workers, `gt` time of its last beat | none |
@@ -38,6 +38,8 @@ enum StateKeys {
     static let numberMax: Int64 = 9_007_199_254_740_991
     static let markSecondsMin: Int64 = 86_400
     static let markSecondsMax: Int64 = 61 * 86_400
+    /// The mark of a revoke that comes before its message: longer than a scheduled message waits.
+    static let revokedFirstSeconds: Int64 = 9 * 86_400
     static let acknowledgementSeconds: Int64 = 600
     static let reportSeconds: Int64 = 7 * 86_400
     static let activitySeconds: Int64 = 13 * 3600

@@ -24,33 +24,33 @@ public final class StateStore {
         changes = client.operation("change")
     }
 
-    // MARK: Collapse ids
+    // MARK: Originals of revokes
 
-    /// Stores the collapse id that a message's sender chose, for its revoke.
-    public func keepCollapseID(
-        app: String, msgID: String, _ collapseID: String, expireAtMs: Int64, nowMs: Int64, tag: UInt64
+    /// Stores what a message's revoke needs to know of it.
+    ///
+    /// - Parameter isFirst: what is stored already stays.
+    func keepOriginal(
+        app: String, msgID: String, _ original: KeptOriginal, expireAtMs: Int64, nowMs: Int64, isFirst: Bool = false,
+        tag: UInt64
     ) throws(RedisFault) {
         let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
         try client.command(tag, changes) { command in
             command.arg(word: "SET")
             command.key("c:i", app, msgID)
-            command.arg(collapseID)
+            command.part(original)
+            command.end()
             command.arg(word: "EX")
             command.arg(Int(seconds))
+            if isFirst { command.arg(word: "NX") }
         }
     }
 
-    /// The stored value: a text for `keptCollapseID`, or null.
-    public func collapseID(app: String, msgID: String, tag: UInt64) throws(RedisFault) {
+    /// The stored value: a text for `KeptOriginal`, or null.
+    func readOriginal(app: String, msgID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "GET")
             command.key("c:i", app, msgID)
         }
-    }
-
-    /// The reply of `collapseID`; nil for a text that is invalid in a header.
-    static func keptCollapseID(_ reply: borrowing RedisReply) -> String? {
-        reply.isNull ? nil : CompactText.text(reply.bytes, atMost: InputLimit.id)
     }
 
     // MARK: Acting on a pair

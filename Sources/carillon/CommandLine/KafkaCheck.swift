@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Console
 import Kafka
+import PushCore
 import Worker
 
 /// The questions of `check` to Kafka: each address of `kafka.brokers`, the topics with their leaders, and this user's
@@ -141,7 +142,9 @@ struct KafkaCheck {
     /// Compaction keeps the newest record of each key: the worker would never read the others.
     private func policies(of topics: [String]) -> [Finding] {
         guard let found = try? TopicPolicies.look(client, topics: topics) else { return [] }
-        let findings = topics.compactMap { Self.compaction(of: $0, found.policies[$0], isRead: isRead($0)) }
+        var findings = topics.compactMap { Self.compaction(of: $0, found.policies[$0], isRead: isRead($0)) }
+        let parked = section.topics.parked
+        if let finding = Self.retention(of: parked, ms: found.retentionsMs[parked]) { findings.append(finding) }
         let denied = topics.filter { found.refused[$0]?.isDenied ?? false }
         if denied.isEmpty { return findings }
         return findings + [
@@ -149,6 +152,17 @@ struct KafkaCheck {
                 .warn, "topic", denied.joined(separator: ", "),
                 "cleanup.policy is not checked: grant DescribeConfigs, or look yourself that it is delete")
         ]
+    }
+
+    /// A scheduled message waits in the topic, for a week at most.
+    ///
+    /// - Returns: nil where every such message outlives its wait.
+    static func retention(of topic: String, ms: Int64?) -> Finding? {
+        guard let ms, ms >= 0, ms < InputLimit.scheduleMs + InputLimit.dayMs else { return nil }
+        return Finding(
+            .warn, "topic", topic,
+            "retention.ms is \(ms): a message with a later push.send_at_ms may be lost; set it to "
+                + "\(InputLimit.scheduleMs + InputLimit.dayMs) (8 days)")
     }
 
     private func isRead(_ topic: String) -> Bool { KafkaRights.read(section.topics).contains(topic) }

@@ -135,6 +135,18 @@ struct BadRecordTests {
             "$.push.template.args", at: "{\"a\":7"),
         row(message(#""push":{"mutable":1}"#), "must be true or false", "$.push.mutable", at: "1}"),
         row(
+            message(#""push":{"send_at_ms":1700604800001}"#), "must be at most 7 days after sent_ms",
+            "$.push.send_at_ms", at: "1700604800001"),
+        row(message(#""push":{"send_at_ms":1700000009}"#), inSeconds, "$.push.send_at_ms", at: "1700000009}"),
+        row(message(#""push":{"send_at_ms":0}"#), inSeconds, "$.push.send_at_ms", at: "0}"),
+        row(message(#""push":{"send_at_ms":"1"}"#), "must be a 64-bit integer", "$.push.send_at_ms", at: "\"1\"}"),
+        row(
+            message(#""kind":"revoke","revoke":{"target_msg_id":"t"},"push":{"send_at_ms":1700000000005}"#),
+            "cannot be given in a revoke", "$.push.send_at_ms", at: "1700000000005"),
+        row(
+            message(#""push":{"send_at_ms":1700000000007},"x":"\#(String(repeating: "x", count: 900_000))""#),
+            "a scheduled message has at most 900000 bytes", "$.push.send_at_ms", at: "1700000000007"),
+        row(
             message(
                 #""push":{"force":{"mode":"list","uids":[\#(Array(repeating: "\"f\"", count: 101).joined(separator: ","))]}}"#
             ),

@@ -89,6 +89,21 @@ struct EventReaderTests {
         #expect(push.template == .init(id: "t1", args: [UTF8Key("a"): "1"]))
     }
 
+    @Test func `a scheduled message counts as sent at its time, and its life begins then`() throws {
+        func event(_ json: String) throws -> (sendAtMs: Int64?, sentMs: Int64, expireAtMs: Int64) {
+            let event = try read(BadRecordTests.message(json))
+            guard case .message(let message) = event.body else { throw Mismatch() }
+            return (event.sendAtMs, event.sentMs, message.value.expireAtMs)
+        }
+        let (sent, day): (Int64, Int64) = (1_700_000_000_000, 86_400_000)
+        let week = try event(#""push":{"send_at_ms":\#(sent + 7 * day)}"#)
+        #expect(week == (sent + 7 * day, sent + 7 * day, sent + 8 * day))
+        let given = try event(#""expire_at_ms":\#(sent + 9),"push":{"send_at_ms":\#(sent + 5)}"#)
+        #expect(given == (sent + 5, sent + 5, sent + 9))
+        let past = try event(#""push":{"send_at_ms":\#(sent)}"#)
+        #expect(past == (nil, sent, sent + day))
+    }
+
     @Test func aPayloadMayBeATextAndAnEmptyOneIsAbsent() throws {
         func payload(_ json: String) throws -> CustomPayload? {
             try message(#""push":{"payload":\#(json)}"#).push.payload

@@ -250,6 +250,27 @@ struct ExplainerTests {
         await world.end()
     }
 
+    @Test func `a scheduled message is explained as of its time, and its revoke before it shows no alert`() async throws
+    {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let atMs = StateWorld.base + 86_400_000
+        let told = try await world.explain(message(push: #"{"content":"x","send_at_ms":\#(atMs)}"#))
+        #expect(told.map { "\($0.verdict) \($0.reason)" } == ["accepted ok"])
+        #expect(told.first?.steps.first?.outcome.hasPrefix("well formed; scheduled until 20") ?? false)
+        let revoke = event(
+            "revoke",
+            #""msg_id":"r","conv":{"id":"c","type":"p2p"},"from":{"uid":"alice"},"to":{"uids":["bob"]},"revoke":{"target_msg_id":"m"}"#
+        )
+        try await world.world.raw("SET", "c:i:{im:m}", "\n\(atMs)\nid")
+        let early = try await world.explain(revoke)
+        #expect(early.map { "\($0.verdict) \($0.reason)" } == ["suppressed revoked"])
+        try await world.world.raw("SET", "c:i:{im:m}", "\n\(StateWorld.base)")
+        let late = try await world.explain(revoke)
+        #expect(late.map { "\($0.verdict) \($0.reason)" } == ["accepted ok"])
+        await world.end()
+    }
+
     /// Every kind of record: verdict and reason of each line, and the numbers of the steps that led to the first.
     @Test func everyKindOfRecordIsExplained() async throws {
         let world = try await open()

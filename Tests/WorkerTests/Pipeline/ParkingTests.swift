@@ -68,6 +68,19 @@ import Testing
         #expect(wheel.count == 0)
     }
 
+    @Test func `scheduled messages begin by their time, and nobody waits for them`() {
+        var wheel = ParkedWheel()
+        let works = [("late", 50), ("soon", 10), ("second", 50)].map { id, dueMs in
+            Self.work(id, dueMs: Int64(dueMs), cause: .scheduled)
+        }
+        for work in works { work.record.uid = nil }
+        Self.read(&wheel, works + [Self.work("usual", dueMs: 20)])
+        #expect(wheel.scheduledCount == 3)
+        #expect(Self.taken(&wheel, nowMs: 20).map(\.record.id) == ["soon", "usual"])
+        #expect(Self.taken(&wheel, nowMs: 50).map(\.record.id) == ["late", "second"])
+        #expect(wheel.scheduledCount == 0 && wheel.count == 0)
+    }
+
     @Test func workParkedAgainKeepsItsPlaceBeforeLaterWork() {
         var wheel = ParkedWheel()
         Self.read(&wheel, ["1", "2", "3"].map { Self.work($0, dueMs: 1) })

@@ -38,6 +38,7 @@ final class PipelineMetrics {
     let pendingEvents: Gauge
     let pendingRecipients: Gauge
     let waitingForDevice: Gauge
+    let scheduled: Gauge
     let oldestUnsettled: Gauge
     let loopLag: Gauge
     /// From the broker's timestamp of the event to APNs' acceptance, in the order of `PushLane`.
@@ -112,6 +113,7 @@ final class PipelineMetrics {
         pendingEvents = gauge("pending_events", "Records read with unsettled offsets.")
         pendingRecipients = gauge("pending_recipients", "Recipients in work.")
         waitingForDevice = gauge("device_lane_waiting", "Pushes that wait for another of the same device.")
+        scheduled = gauge("scheduled_messages", "Scheduled messages in memory that wait for their time.")
         oldestUnsettled = gauge("watermark_age_seconds", "Age of the oldest unsettled record.", .max)
         loopLag = gauge("loop_lag_seconds", "Longest turn of a shard's loop since the last sample.", .max)
         backpressure = Backpressure(registry)

@@ -223,7 +223,7 @@ extension StateScripts {
             redis.call('HSET', KEYS[2], 'k', string.sub(ARGV[11] .. revoked, 1, 32))
           end
           if not mark then
-            redis.call('SET', KEYS[5], 't' .. token, 'EX', ARGV[2])
+            redis.call('SET', KEYS[5], 't' .. token, 'EX', math.max(ARGV[2], \(StateKeys.revokedFirstSeconds)))
           else
             local mode, at, past = string.match(mark, '^.([xk])(%d*);()')
             if not mode or (ARGV[8] == 'x' and (mode == 'k' or sent < tonumber(at))) then

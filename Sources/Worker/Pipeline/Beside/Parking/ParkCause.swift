@@ -17,11 +17,16 @@ enum ParkCause: String, Sendable, CaseIterable {
     case unclaimed
     /// An earlier push of the device, or an earlier event of the user or conversation, is parked.
     case behind
+    /// The message waits for its own time (`push.send_at_ms`).
+    case scheduled
 }
 
 extension ParkCause {
     /// Later pushes of the device wait behind it. Not behind a device that waits for a desktop or for an ack.
-    var holdsDevice: Bool { self != .desktopFirst && self != .unclaimed }
+    var holdsDevice: Bool { self != .desktopFirst && self != .unclaimed && self != .scheduled }
+
+    /// Its work begins in the order of the events. A scheduled message has its place at its own time.
+    var keepsOrder: Bool { self != .scheduled }
 
     /// APNs asked to leave the device alone, or an earlier push of the device waits. It ends with an accepted push to the device.
     var waitsForDevice: Bool { self == .retryAfter || self == .behind }
@@ -29,7 +34,7 @@ extension ParkCause {
     /// The end of the wait is a time, and not the end of a trouble.
     var isTimed: Bool {
         switch self {
-        case .retryAfter, .desktopFirst, .unclaimed, .behind: true
+        case .retryAfter, .desktopFirst, .unclaimed, .behind, .scheduled: true
         case .credential, .unavailable, .rate, .share: false
         }
     }

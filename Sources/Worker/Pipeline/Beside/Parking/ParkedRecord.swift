@@ -56,7 +56,7 @@ struct ParkedRecord: Sendable, Equatable {
     }
 
     /// Larger events stay in memory: with the line before it the record might exceed the broker's limit.
-    static let rawMax = 900_000
+    static let rawMax = InputLimit.parkedBytes
 
     /// The kind of a recipient's pair, if Redis refused its mark; nil for other records.
     var dedupKind: PairKind? {

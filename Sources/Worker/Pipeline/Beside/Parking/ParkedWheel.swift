@@ -31,6 +31,7 @@ struct ParkedWheel {
         /// Within a partition of the events topic the offsets give the order. The brokers' times, which depend on
         /// different producers' clocks, only order records of different partitions.
         mutating func insert(_ work: ParkedWork) {
+            guard work.record.cause.keepsOrder else { return insertByTime(work) }
             if let last = waiting.last, last.isOfPartition(of: work), !work.isBeforeInPartition(last) {
                 return waiting.append(work)
             }
@@ -45,6 +46,16 @@ struct ParkedWheel {
             let place = waiting[lowest..<highest].firstIndex { work.isBeforeInTime($0) } ?? highest
             waiting.insert(work, at: place)
         }
+
+        /// Two of the same time keep the order in which they came.
+        private mutating func insertByTime(_ work: ParkedWork) {
+            var (lowest, highest) = (0, waiting.count)
+            while lowest < highest {
+                let middle = (lowest + highest) / 2
+                if work.record.dueMs < waiting[middle].record.dueMs { highest = middle } else { lowest = middle + 1 }
+            }
+            waiting.insert(work, at: lowest)
+        }
     }
 
     private var lines: [Key: Line] = [:]
@@ -57,6 +68,8 @@ struct ParkedWheel {
     private var turn = 0
     private var nextNumber: UInt64 = 0
     private(set) var count = 0
+    /// How many of them are scheduled messages.
+    private(set) var scheduledCount = 0
 
     private let onTheWay: ParkedOnTheWay
 
@@ -66,7 +79,16 @@ struct ParkedWheel {
     static func key(_ record: ParkedRecord) -> Key {
         key(
             record.app, record.conversation, record.uid,
-            (record.uid == nil ? 2 : 0) | (record.cause == .desktopFirst ? 1 : record.cause == .unclaimed ? 4 : 0))
+            (record.uid == nil ? 2 : 0) | kind(record.cause))
+    }
+
+    private static func kind(_ cause: ParkCause) -> UInt64 {
+        switch cause {
+        case .desktopFirst: 1
+        case .unclaimed: 4
+        case .scheduled: 8
+        default: 0
+        }
     }
 
     private static func key(_ app: String, _ conversation: String, _ uid: String?, _ kind: UInt64) -> Key {
@@ -111,7 +133,8 @@ struct ParkedWheel {
 
     /// Later work waits here for this record: it must not be written behind it.
     func isAwaited(_ record: ParkedRecord) -> Bool {
-        lines[Self.key(record)]?.waiting.contains {
+        guard record.cause.keepsOrder else { return false }
+        return lines[Self.key(record)]?.waiting.contains {
             $0.record.source.partition == record.source.partition && $0.record.source.offset > record.source.offset
         } ?? false
     }
@@ -164,7 +187,7 @@ struct ParkedWheel {
             lines[key]?.user = user
             linesOfUser[user, default: []].insert(key)
         }
-        count += 1
+        note(work, 1)
         plan(key)
     }
 
@@ -213,7 +236,7 @@ struct ParkedWheel {
             lines[key]?.begun += 1
             lines[key]?.begunMs = nowMs
             work.batch.begun += 1
-            count -= 1
+            note(work, -1)
             plan(key)
             return work
         }
@@ -267,8 +290,14 @@ struct ParkedWheel {
     private mutating func remove(_ work: ParkedWork) {
         guard let place = lines[work.line]?.waiting.lastIndex(where: { $0 === work }) else { return }
         lines[work.line]?.waiting.remove(at: place)
-        count -= 1
+        note(work, -1)
         drop(work.line)
+    }
+
+    /// One more of it waits, or one less.
+    private mutating func note(_ work: ParkedWork, _ change: Int) {
+        count += change
+        if work.record.cause == .scheduled { scheduledCount += change }
     }
 
     /// The broker refuses a record that was to be written again: its work stays.
@@ -280,9 +309,8 @@ struct ParkedWheel {
     mutating func forget(_ partitions: (TopicPartition) -> Bool) {
         onTheWay.forget(partitions)
         for (key, line) in lines where line.waiting.contains(where: { partitions($0.partition) }) {
-            let before = line.waiting.count
+            for work in line.waiting where partitions(work.partition) { note(work, -1) }
             lines[key]?.waiting.removeAll { partitions($0.partition) }
-            count -= before - (lines[key]?.waiting.count ?? 0)
             drop(key)
         }
     }

@@ -90,6 +90,9 @@ final class Parking {
     /// Recipients in memory that wait for their due time, and records that wait for the broker.
     var count: Int { wheel.count + pending.count + progressing.reduce(0) { $0 + $1.progress.count } }
 
+    /// Scheduled messages in memory that wait for their time.
+    var scheduledCount: Int { wheel.scheduledCount }
+
     /// The broker keeps up.
     var hasRoom: Bool { pending.count < shard.limits.parkedPendingMax && waiting.isEmpty }
 
@@ -98,7 +101,7 @@ final class Parking {
     /// Parks an event before anything was done for it. `didSettle` follows.
     func park(_ record: ReceivedRecord, as parked: ParkedRecord, _ intake: Intake) {
         send(Deferred([parked]), .arrival(record, intake))
-        note(parked, of: "")
+        if parked.cause.holdsDevice { note(parked, of: "") }
     }
 
     /// Parks an event's recipients that have not ended: the event once, in as few records as the broker takes. They are open parts
@@ -395,12 +398,12 @@ final class Parking {
     }
 
     private func forget(_ record: ParkedRecord) {
+        if !record.cause.holdsDevice { return }
         guard let uid = record.uid else {
             try? shard.store.forgetParked(
                 app: record.app, conversation: record.conversation, id: record.id, tag: Tag.noteBits)
             return
         }
-        if !record.cause.holdsDevice { return }
         for device in record.devices.isEmpty ? [""] : record.devices {
             try? shard.store.forgetParked(app: record.app, uid: uid, device: device, id: record.id, tag: Tag.noteBits)
         }

@@ -42,7 +42,8 @@ struct Decider {
     private func decide(_ message: SharedMessage, _ candidate: Candidate, _ event: EventJob) -> Decision {
         // Loaded outside the closure, where a use of the policy would copy it.
         let rules = event.app.rules
-        return message.read { message in
+        if event.isRevokedBefore { candidate.recipient.isRevoked = true }
+        var decision = message.read { message in
             PushCore.decide(
                 message, sentMs: event.sentMs, for: candidate.recipient, policy: rules.policy, zones: shard.zones,
                 now: shard.nowMs, facts: &candidate.facts)
@@ -50,6 +51,8 @@ struct Decider {
     }
 
     /// The result of `decide` from the reads so far, if it is a denial that nothing else can change.
+        if event.isRevokedBefore { decision.counted = false }
+        return decision
     func denial(of candidate: Candidate, _ event: EventJob) -> Decision? {
         guard candidate.recipient.presence.isEmpty, let message = event.message else { return nil }
         let decision = decide(message, candidate, event)

@@ -147,7 +147,7 @@ extension Dispatcher {
 
     /// The note in Redis belongs to the record that returned the recipient, or to one behind it.
     private func ownsNote(_ job: RecipientJob, of device: String) -> Bool {
-        guard let parked = job.event.parked else { return false }
+        guard let parked = job.event.parked, parked.record.cause.keepsOrder else { return false }
         return device.isEmpty || parked.record.devices.containsSame(device)
     }
 

@@ -74,6 +74,8 @@ final class EventJob {
     var groupMarkNote: Int64?
     /// Its partition went to another owner: its offset must not be settled here.
     var isHandedBack = false
+    /// It revokes a scheduled message before its time, or is such a message of a group: nothing is shown and nothing counts.
+    var isRevokedBefore = false
     /// Its group's size was requested.
     var isSized = false
     /// An earlier try of it may have finished some of its recipients.
@@ -223,6 +225,9 @@ final class EventJob {
     }
 
     func tag(_ question: Question, _ index: Int = 0) -> UInt64 { Tag(ref, question, index: index).bits }
+
+    /// A message with a time of its own (`push.send_at_ms`), as long as it has its content.
+    var isScheduled: Bool { message?.read { $0.push.sendAtMs != nil } ?? false }
 
     /// The Live Activity that the event updates or ends; nil: the event is none of these.
     var updatedActivityID: String? { activity.flatMap { $0.action == .start ? nil : $0.id } }

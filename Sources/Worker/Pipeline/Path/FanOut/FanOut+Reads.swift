@@ -12,7 +12,7 @@ extension FanOut {
         switch tag.question {
         case .members: didReadMembers(event, reply)
         case .groupSize: didReadSize(event, reply.int64)
-        case .original: didReadCollapseID(event, StateStore.keptCollapseID(reply))
+        case .original: didReadOriginal(event, KeptOriginal(reply))
         case .originalMarks: didReadOriginal(event, StateStore.hasGroupMarks(reply) ? .known(nil) : .unknown)
         case .tries: didReadTries(event, TryQuestion(rawValue: Int(tag.index)), isThere: !reply.isNull)
         default: didReadParked(event, StateStore.parkedNote(reply))
@@ -26,7 +26,7 @@ extension FanOut {
         case .members where fault.isLasting:
             endMembers(event, fault, key: "group \(event.app.id):\(event.conversationID)")
         case .groupSize where isAbsent: didReadSize(event, nil)
-        case .original where isAbsent: didReadCollapseID(event, nil)
+        case .original where isAbsent: didReadOriginal(event, nil)
         case .originalMarks where isAbsent: didReadOriginal(event, .unknown)
         case .tries where isAbsent:
             didReadTries(event, TryQuestion(rawValue: Int(tag.index)), isThere: false)
@@ -238,25 +238,46 @@ extension FanOut {
 
     // MARK: Revokes
 
-    /// A revoke replaces its original's alert, so it needs the original's collapse id.
+    /// A revoke replaces its original's alert, so it needs the original's collapse id. A group's scheduled message may have been
+    /// revoked for members that came later.
     func readOriginal(of event: EventJob) {
-        guard let target = event.subject.revoke?.targetMsgID else {
-            return shard.mistake("the original is read of no revoke")
-        }
+        let target = event.subject.revoke?.targetMsgID ?? event.msgID
         ask(event, .readingOriginal) { (store) throws(RedisFault) in
-            try store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
+            try store.readOriginal(app: event.app.id, msgID: target, tag: event.tag(.original))
         }
     }
 
     /// Its members may be marked in their common key, where no claim looks.
-    private func didReadCollapseID(_ event: EventJob, _ collapseID: String?) {
-        if let collapseID { return didReadOriginal(event, .known(collapseID)) }
+    private func didReadOriginal(_ event: EventJob, _ kept: KeptOriginal?) {
+        guard event.isRevoke else {
+            event.isRevokedBefore = kept?.isRevoked ?? false
+            event.didRead()
+            return readParkedIfShared(event)
+        }
+        if let kept {
+            event.isRevokedBefore = kept.sendAtMs ?? 0 > shard.nowMs
+            if event.isRevokedBefore { noteRevokedBefore(event, kept) }
+            return didReadOriginal(event, .known(kept.collapseID))
+        }
         guard event.hasMembers, !shard.store.client.isCluster, let target = event.subject.revoke?.targetMsgID else {
             return didReadOriginal(event, .unknown)
         }
         ask(event, .readingOriginal) { (store) throws(RedisFault) in
             try store.countGroupMarks(app: event.app.id, id: target, tag: event.tag(.originalMarks))
         }
+    }
+
+    /// Of a group: who joins it until the message's time has no mark of the revoke.
+    private func noteRevokedBefore(_ event: EventJob, _ kept: KeptOriginal) {
+        guard event.hasMembers, event.audience.group != nil || event.audience.isChunk,
+            let target = event.subject.revoke?.targetMsgID, !kept.isRevoked, let sendAtMs = kept.sendAtMs
+        else { return }
+        var revoked = kept
+        revoked.isRevoked = true
+        // If it is lost, those who join get the message.
+        try? shard.store.keepOriginal(
+            app: event.app.id, msgID: target, revoked, expireAtMs: sendAtMs &+ InputLimit.dayMs, nowMs: shard.nowMs,
+            tag: Tag.noteBits)
     }
 
     private func didReadOriginal(_ event: EventJob, _ original: CollapseID.Original) {

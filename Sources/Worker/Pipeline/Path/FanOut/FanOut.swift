@@ -90,14 +90,15 @@ final class FanOut {
         }
         if event.isRevoke { noteRevoked(event) }
         if !event.audience.isUnread, event.mayUseGroupMarks, shard.batchesAcrossUsers { noteTry(of: event) }
-        if event.isRevoke {
-            readOriginal(of: event)
+        if event.isRevoke || event.isScheduled {
+            // What is kept of a scheduled message was stored when it came.
+            if event.isRevoke || event.hasMembers { readOriginal(of: event) }
         } else if let collapseID = event.content?.givenCollapseID {
             // Best effort: if it is lost with the connection, a revoke appears next to its message instead of replacing
             // it.
-            try? shard.store.keepCollapseID(
-                app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
-                tag: Tag.noteBits)
+            try? shard.store.keepOriginal(
+                app: event.app.id, msgID: event.msgID, KeptOriginal(collapseID: collapseID),
+                expireAtMs: event.expiresAtMs, nowMs: shard.nowMs, tag: Tag.noteBits)
         }
         if event.fanOutPhase == .ready { readParkedIfShared(event) }
         if event.chunkPart == nil {

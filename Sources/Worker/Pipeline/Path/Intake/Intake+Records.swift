@@ -71,7 +71,9 @@ extension Intake {
     ) -> ReceivedRecord {
         if event.hasUnusualKey(key) { shard.metrics.unusualKey(.events) }
         if shard.reader.hadUnknownFields { shard.metrics.unknownFields(.events, app: event.app) }
-        return ReceivedRecord(content: .event(event, raw: Array(value)), origin: origin)
+        // The brokers may refuse to let a scheduled message wait.
+        let kept = event.sentMs > shard.nowMs ? key.map { Array($0) } : nil
+        return ReceivedRecord(content: .event(event, raw: Array(value)), origin: origin, key: kept)
     }
 
     private func read(
