@@ -30,7 +30,8 @@ public struct EventHeaders: Sendable, Equatable {
     public init(_ activity: borrowing LiveActivity, expireAtMs: Int64) {
         pushType = .liveactivity
         priority = activity.priority.apns
-        expirationSeconds = Self.seconds(expireAtMs)
+        // A channel without storage takes no other.
+        expirationSeconds = activity.channel == nil ? Self.seconds(expireAtMs) : 0
         collapseID = nil
     }
 

@@ -43,6 +43,13 @@ package final class APNsSeat {
     /// Rules for the answers from now on.
     package func set(_ scenario: Scenario) { process.run(on: loop) { simulator?.setScenario(scenario) } }
 
+    /// The id of a new broadcast channel of the app.
+    package func makeChannel(of bundleID: String) -> String {
+        var channel = ""
+        process.run(on: loop) { channel = simulator?.makeChannel(of: bundleID) ?? "" }
+        return channel
+    }
+
     package func goAway() { process.run(on: loop) { simulator?.goAway() } }
 
     package var counters: SimulatorCounters { simulator?.counters ?? SimulatorCounters() }

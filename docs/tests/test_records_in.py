@@ -89,6 +89,11 @@ def made() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for event in ("update", "end"):
         record = {**HEAD, "kind": "live_activity", "la": {**ACTIVITY, "event": event}}
         yield EVENTS, f"an {event} for all who bound it", record
+    for event in ("start", "update", "end"):
+        for name in ("dHN0+/8=", "", None, "a b", 7):
+            for to in (None, {"uids": ["b"]}):
+                record = {**HEAD, "kind": "live_activity", "to": to, "la": {**ACTIVITY, "event": event, "channel": name}}
+                yield EVENTS, f"{event} to the channel {name} and to {to}", record
     channel = {**ACTIVITY, "input_push_channel": "dHN0+/8="}
     yield EVENTS, "a start by a channel", {**HEAD, "kind": "live_activity", "to": {"uids": []}, "la": channel}
     both = {**channel, "input_push_token": True}

@@ -38,10 +38,12 @@ public enum BroadcastRequest: Sendable, Equatable {
 
     /// Base64, as APNs returns it.
     private static func channelProblem(_ channel: String) -> String? {
-        let isFit =
-            !channel.isEmpty && channel.utf8.count <= 128
+        isChannel(channel) ? nil : "'\(channel)' is not a channel id (base64)"
+    }
+
+    static func isChannel(_ channel: String) -> Bool {
+        !channel.isEmpty && channel.utf8.count <= 128
             && channel.utf8.allSatisfy { isWordByte($0) || [0x2B, 0x2F, 0x3D].contains($0) }
-        return isFit ? nil : "'\(channel)' is not a channel id (base64)"
     }
 
     private static func isWordByte(_ byte: UInt8) -> Bool {

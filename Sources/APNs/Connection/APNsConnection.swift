@@ -30,7 +30,7 @@ final class APNsConnection {
     private let loop: Loop
     private let authority: String
     private var hasComparedClocks = false
-    private var blocks: [RequestBlock?] = [nil, nil, nil, nil]
+    private var blocks = [RequestBlock?](repeating: nil, count: RequestBlock.shapes)
 
     init(
         client: APNsClient, loop: Loop, serial: Int32, route: PushTable.Route, endpoint: APNsEndpoint,

@@ -13,13 +13,16 @@ enum Submission: Equatable {
 
 /// The header list of one connection's requests. Each push rewrites only the differing fields.
 ///
-/// There are four shapes, with and without `apns-expiration` and `apns-collapse-id`. A connection keeps one block for
-/// each.
+/// There are eight shapes: with and without `apns-expiration`, `apns-collapse-id` and `apns-channel-id`. A connection keeps one
+/// block for each.
 final class RequestBlock {
     private var list: HeaderList
     private let path: Int
     private let authorization: Int?
-    private let topic: Int
+    /// Nil of a broadcast.
+    private let topic: Int?
+    /// Nil of a push to a device.
+    private let channel: Int?
     private let type: Int
     private let priority: Int
     private let id: Int
@@ -31,9 +34,12 @@ final class RequestBlock {
     private var isFirst = true
     private static let prefix: StaticString = "/3/device/"
 
-    /// The index of the block for these headers: 0...3.
+    static let shapes = 8
+
+    /// The index of the block for these headers: below `shapes`.
     static func shape(of headers: PushHeaders) -> Int {
         (headers.expirationSeconds == nil ? 0 : 1) + (headers.collapseID == nil ? 0 : 2)
+            + (headers.channel == nil ? 0 : 4)
     }
 
     init(authority: String, headers: PushHeaders, token: ProviderToken?) throws(HTTP2Fault) {
@@ -48,10 +54,18 @@ final class RequestBlock {
         } else {
             authorization = nil
         }
-        topic = try list.append("apns-topic", headers.common.topicBytes)
+        if let value = headers.channel {
+            topic = nil
+            channel = try list.append("apns-channel-id", value.id)
+        } else {
+            topic = try list.append("apns-topic", headers.common.topicBytes)
+            channel = nil
+        }
         type = try list.append("apns-push-type", headers.common.typeBytes)
         priority = try list.append("apns-priority", headers.common.priorityBytes)
-        id = try list.append("apns-id", "00000000-0000-0000-0000-000000000000")
+        // Of a broadcast APNs knows the request by another name.
+        id = try list.append(
+            headers.channel == nil ? "apns-id" : "apns-request-id", "00000000-0000-0000-0000-000000000000")
         // Optional in HTTP/2, but without it some proxies hold the request until its last byte. Differs with each push.
         length = try list.append("content-length", "0", indexing: .never)
         if let seconds = headers.expirationSeconds {
@@ -81,10 +95,15 @@ final class RequestBlock {
     }
 
     private func fill(_ push: borrowing Push, token: ProviderToken?) -> Bool {
-        // Hexadecimal digits by construction, so neither needs another check.
-        list.write(path, count: Self.prefix.utf8CodeUnitCount + push.token.count) { target in
-            target.copyMemory(from: Self.prefix.utf8Start, byteCount: Self.prefix.utf8CodeUnitCount)
-            push.token.write(to: target + Self.prefix.utf8CodeUnitCount)
+        if channel == nil {
+            // Hexadecimal digits by construction, so neither needs another check.
+            list.write(path, count: Self.prefix.utf8CodeUnitCount + push.token.count) { target in
+                target.copyMemory(from: Self.prefix.utf8Start, byteCount: Self.prefix.utf8CodeUnitCount)
+                push.token.write(to: target + Self.prefix.utf8CodeUnitCount)
+            }
+        } else if let value = push.headers.channel {
+            // `PushChannel` has checked it.
+            write(value.path, to: path)
         }
         list.write(id, count: PushID.textCount) { push.id.write(to: $0) }
         let bytes = UInt64(push.payload.count)
@@ -101,7 +120,7 @@ final class RequestBlock {
     private func fill(_ headers: PushHeaders) -> Bool {
         var isFit = true
         if headers.common !== writtenHeaders?.common {
-            isFit = list.set(topic, headers.common.topicBytes)
+            if let topic { isFit = list.set(topic, headers.common.topicBytes) }
             isFit = list.set(type, headers.common.typeBytes) && isFit
             isFit = list.set(priority, headers.common.priorityBytes) && isFit
         }
@@ -109,16 +128,19 @@ final class RequestBlock {
             let seconds = UInt64(seconds)
             list.write(expiration, count: Decimal.count(seconds)) { Decimal.write(seconds, to: $0) }
         }
-        if let collapseID, let value = headers.collapseID {
-            // `PushHeaders` has checked it.
-            list.write(collapseID, count: value.count) { target in
-                value.withUnsafeBytes { bytes in
-                    if let start = bytes.baseAddress { target.copyMemory(from: start, byteCount: bytes.count) }
-                }
-            }
-        }
+        // `PushHeaders` and `PushChannel` have checked them.
+        if let collapseID, let value = headers.collapseID { write(value, to: collapseID) }
+        if let channel, let value = headers.channel { write(value.id, to: channel) }
         writtenHeaders = headers
         return isFit
+    }
+
+    private func write(_ value: [UInt8], to field: Int) {
+        list.write(field, count: value.count) { target in
+            value.withUnsafeBytes { bytes in
+                if let start = bytes.baseAddress { target.copyMemory(from: start, byteCount: bytes.count) }
+            }
+        }
     }
 
     /// "apns-id, apns-expiration, apns-collapse-id: incremental indexing the first time, literal without indexing

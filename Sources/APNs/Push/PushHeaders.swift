@@ -9,6 +9,8 @@ public final class PushHeaders: Sendable {
     let expirationSeconds: Int64?
     /// As sent.
     let collapseID: [UInt8]?
+    /// The push goes to it, and to no device; nil: to the push's token.
+    let channel: PushChannel?
 
     public var pushType: PushType { common.pushType }
     public var priority: PushPriority { common.priority }
@@ -20,15 +22,17 @@ public final class PushHeaders: Sendable {
     ///   - common: topic, push type and priority.
     ///   - expirationSeconds: Unix seconds. 0: one attempt, never stored. Nil: APNs' own storage policy.
     ///   - collapseID: at most 64 bytes, printable ASCII without surrounding spaces.
+    ///   - channel: of a broadcast, which has no topic and no collapse id.
     /// - Throws: `PushFault` naming the header.
     public init(
-        _ common: PushTopic, expirationSeconds: Int64? = nil, collapseID: [UInt8]? = nil
+        _ common: PushTopic, expirationSeconds: Int64? = nil, collapseID: [UInt8]? = nil, channel: PushChannel? = nil
     ) throws(PushFault) {
         if let seconds = expirationSeconds, seconds < 0 { throw .badExpiration }
         if let collapseID, !Self.isCollapseID(collapseID) { throw .badCollapseID }
         self.common = common
         self.expirationSeconds = expirationSeconds
         self.collapseID = collapseID
+        self.channel = channel
     }
 
     /// The headers of a push without content (`PushTable.dropContent`).
@@ -36,6 +40,7 @@ public final class PushHeaders: Sendable {
         self.common = common
         expirationSeconds = nil
         collapseID = nil
+        channel = nil
     }
 
     /// Like the other, for a topic that is used once.
@@ -69,7 +74,7 @@ public final class PushHeaders: Sendable {
 /// The reason why a push cannot be sent. Found before APNs sees it, because each rejection costs the connection
 /// streams.
 public enum PushFault: Error, Sendable, Equatable {
-    case badTopic, badExpiration, badCollapseID, badPriority
+    case badTopic, badExpiration, badCollapseID, badPriority, badChannel
     case payloadEmpty
     case payloadTooLarge(max: Int)
     /// Location and Live Activity pushes need token authentication.
@@ -81,6 +86,7 @@ public enum PushFault: Error, Sendable, Equatable {
         case .badTopic: "apns-topic must be 1 to 255 letters, digits, '.', '-' or '_'"
         case .badExpiration: "apns-expiration must not be negative"
         case .badCollapseID: "apns-collapse-id must be 1 to 64 printable ASCII bytes"
+        case .badChannel: "apns-channel-id must be a channel id (base64) of at most 128 bytes"
         case .badPriority: "a background push must have priority 5 or 1"
         case .payloadEmpty: "the payload is empty"
         case .payloadTooLarge(let max): "the payload is larger than \(max) bytes"

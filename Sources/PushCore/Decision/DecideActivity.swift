@@ -58,14 +58,14 @@ public func decide(
     _ activity: borrowing LiveActivity, sentMs: Int64, for recipient: borrowing Recipient, state: ActivityState,
     now: Int64, trace: inout some DecisionTrace
 ) -> Decision {
-    let (age, isBeyond) = now.subtractingReportingOverflow(sentMs)
-    let expired = isBeyond || age >= LiveActivity.lifetimeMs
-    trace.record(
-        .expiry,
-        input:
-            "sent \(InstantText.text(ms: sentMs)), now \(InstantText.text(ms: now)), lasts \(LiveActivity.lifetimeMs / 3_600_000) h",
-        outcome: expired ? Reason.expired.rawValue : "in time")
-    if expired { return Decision(alert: .deny(.expired), counted: false, routes: [], needsClaim: false) }
+    if let expired = denyForExpiry(sentMs: sentMs, now: now, trace: &trace) { return expired }
+    // A broadcast has one recipient with one token: the channel.
+    if activity.channel != nil {
+        let routes = recipient.tokens.indices.map {
+            Route(device: recipient.tokens[$0].device, way: .apns(token: $0, copyTo: nil))
+        }
+        return Decision(alert: .allow(forced: false), counted: false, routes: routes)
+    }
     let wanted: TokenRecord.Kind = activity.action == .start ? .start : .activity
     let usable = recipient.tokens.indices.filter { activity.mayUse($0, of: recipient.tokens) }
     var state = state
@@ -79,6 +79,18 @@ public func decide(
     if isOver { return Decision(alert: .deny(.activityOver), counted: false, routes: []) }
     let routes = usable.map { Route(device: recipient.tokens[$0].device, way: .apns(token: $0, copyTo: nil)) }
     return Decision(alert: .allow(forced: false), counted: false, routes: routes)
+}
+
+/// Step 2: nil if the event is in time.
+private func denyForExpiry(sentMs: Int64, now: Int64, trace: inout some DecisionTrace) -> Decision? {
+    let (age, isBeyond) = now.subtractingReportingOverflow(sentMs)
+    let expired = isBeyond || age >= LiveActivity.lifetimeMs
+    trace.record(
+        .expiry,
+        input:
+            "sent \(InstantText.text(ms: sentMs)), now \(InstantText.text(ms: now)), lasts \(LiveActivity.lifetimeMs / 3_600_000) h",
+        outcome: expired ? Reason.expired.rawValue : "in time")
+    return expired ? Decision(alert: .deny(.expired), counted: false, routes: [], needsClaim: false) : nil
 }
 
 extension LiveActivity {

@@ -22,6 +22,8 @@ public struct LiveActivity: Sendable {
     public var priority: PushOptions.Priority
     /// How the device gets the updates of an activity that this record starts.
     public var input: Input
+    /// The broadcast channel of the app that the event goes to instead of to users; nil: to users.
+    public var channel: String?
 
     /// The source of updates (iOS 18 and later; older systems ignore it).
     public enum Input: Sendable, Equatable {
@@ -41,11 +43,12 @@ public struct LiveActivity: Sendable {
         msgID: String? = nil, uids: [String], activityID: String, action: Action, state: JSONValue,
         attributesType: String? = nil, attributes: JSONValue? = nil, alert: JSONValue? = nil, staleMs: Int64? = nil,
         dismissalMs: Int64? = nil, relevance: String? = nil, priority: PushOptions.Priority = .high,
-        input: Input = .unsaid, isForAllBound: Bool = false
+        input: Input = .unsaid, isForAllBound: Bool = false, channel: String? = nil
     ) {
         self.msgID = msgID
         self.uids = uids
         self.isForAllBound = isForAllBound
+        self.channel = channel
         self.activityID = activityID
         self.action = action
         self.state = state

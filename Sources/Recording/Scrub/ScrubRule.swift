@@ -96,7 +96,7 @@ extension ScrubRule.Part {
     private static let activityFields = table(
         words: [
             "event", "attributes_type", "stale_ms", "dismissal_ms", "relevance", "priority", "input_push_token",
-            "input_push_channel",
+            "input_push_channel", "channel",
         ],
         ids: ["activity_id"], ["state": .free, "attributes": .free, "alert": .free])
     private static let tokenFields = table(

@@ -46,6 +46,9 @@ public final class APNsSimulator {
     private var keyThrottles: [String: TokenThrottle] = [:]
     private var identifiers: UInt64 = 0
 
+    /// Creates a broadcast channel of the app, as a request does.
+    public func makeChannel(of bundleID: String) -> String { channels.make(bundleID, policy: 0) }
+
     /// Binds and listens at once.
     public init(loop: Loop, configuration: SimulatorConfiguration) throws(SimulatorFault) {
         loop.assertOnLoop()

@@ -93,14 +93,20 @@ struct ChannelDirectory {
         guard channels[app, default: [:]].count < Self.channelsMax else {
             return Reply(400, "CannotCreateChannelConfig")
         }
+        var reply = Reply(201)
+        reply.channel = make(app, policy: policy)
+        return reply
+    }
+
+    /// - Returns: the id of a new channel.
+    mutating func make(_ app: String, policy: Int64) -> String {
         made += 1
         let name = "\(app) \(made)"
-        let channel = Base64URL.encode(SHA256.hash(Array(name.utf8)).prefix(15))
-        var reply = Reply(201)
+        let bytes = Base64URL.encode(SHA256.hash(Array(name.utf8)).prefix(15))
         // Fifteen bytes need no padding. Apple uses the standard alphabet.
-        reply.channel = String(decoding: channel.map { $0 == 0x2D ? 0x2B : $0 == 0x5F ? 0x2F : $0 }, as: UTF8.self)
-        channels[app, default: [:]][reply.channel ?? ""] = policy
-        return reply
+        let channel = String(decoding: bytes.map { $0 == 0x2D ? 0x2B : $0 == 0x5F ? 0x2F : $0 }, as: UTF8.self)
+        channels[app, default: [:]][channel] = policy
+        return channel
     }
 
     private func send(_ app: String, _ head: RequestHead, bytes: Int, isObject: Bool) -> Reply {

@@ -19,7 +19,8 @@ extension Event {
             }
         case .liveActivity(let activity):
             // A long list names too many users for a key.
-            return !key.holds(activity.activityID) && !activity.uids.prefix(32).contains { key.holds($0) }
+            return !key.holds(activity.activityID) && !(activity.channel.map { key.holds($0) } ?? false)
+                && !activity.uids.prefix(32).contains { key.holds($0) }
         }
     }
 }

@@ -121,7 +121,7 @@ enum PushKey: Int, JSONKey {
 
 enum ActivityKey: Int, JSONKey {
     case activityID, event, state, attributesType, attributes, alert, staleMs, dismissalMs, relevance, priority
-    case inputPushToken, inputPushChannel
+    case inputPushToken, inputPushChannel, channel
 
     var name: StaticString {
         switch self {
@@ -137,6 +137,7 @@ enum ActivityKey: Int, JSONKey {
         case .priority: "priority"
         case .inputPushToken: "input_push_token"
         case .inputPushChannel: "input_push_channel"
+        case .channel: "channel"
         }
     }
 }

@@ -8,7 +8,8 @@ extension EventReader {
         guard let object = try record.object(.la) else { throw record.missing(.la) }
         let la = FieldScope(activityKeys.fields(of: object), path: "$.la")
         let action = try la.requiredWord(.event, LiveActivity.Action.self, "start, update, end")
-        let uids = try recipients(record, of: action)
+        let channel = try channel(la, action, record)
+        let uids = channel == nil ? try recipients(record, of: action) : nil
         guard let state = try la.value(.state) else { throw la.missing(.state) }
         let alert = try alert(la)
         let attributes = try la.value(.attributes)
@@ -31,7 +32,8 @@ extension EventReader {
             priority: try la.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
             // For a start only; other events ignore it.
             input: action == .start ? try input(la) : .unsaid,
-            isForAllBound: uids == nil)
+            isForAllBound: uids == nil && channel == nil,
+            channel: channel)
     }
 
     /// - Returns: nil for all users who bound the activity. A start must name its recipients, because nobody has bound
@@ -50,6 +52,19 @@ extension EventReader {
         let uids = try audience.uids(.uids, atMost: InputLimit.recipients)
         if uids == nil, action == .start { throw audience.missing(.uids) }
         return uids
+    }
+
+    /// A broadcast reaches who subscribed to the channel: it names no users, and starts nothing.
+    private func channel(
+        _ la: FieldScope<ActivityKey>, _ action: LiveActivity.Action, _ record: FieldScope<RecordKey>
+    ) throws(BadRecord) -> String? {
+        guard let channel = try la.filled(.channel, bytes: InputLimit.user) else { return nil }
+        guard channel.utf8.allSatisfy(Self.isBase64) else {
+            throw la.outOfRange(.channel, "must be a channel id in base64")
+        }
+        if action == .start { throw la.outOfRange(.channel, "cannot be given in a start") }
+        if record.fields[.to] != nil { throw la.outOfRange(.channel, "cannot be given together with to") }
+        return channel
     }
 
     /// At most one of both. A channel's id is base64, as APNs returned it ("Sending channel management requests").

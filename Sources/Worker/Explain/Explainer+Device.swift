@@ -45,7 +45,9 @@ extension Explainer {
         }
         let token = user.recipient.tokens[index]
         let app = user.event.event.app
-        let standing = try await store.standing(app: app, uid: user.job.uid, token: token)
+        let standing =
+            user.event.job.isBroadcast
+            ? .owned : try await store.standing(app: app, uid: user.job.uid, token: token)
         var device = device
         device.pauseMs = try await store.pauseMs(
             app: app, uid: user.job.uid, device: device.route.device, nowMs: user.event.now)
@@ -64,8 +66,8 @@ struct DeviceContext {
         _ way: Explanation.Way, _ verdict: Verdict, _ reason: String, _ steps: [Explanation.Step]
     ) -> Explanation {
         Explanation(
-            uid: user.job.uid, device: route.device, route: way, verdict: verdict.rawValue, reason: reason,
-            steps: steps)
+            uid: user.job.uid, device: user.event.job.isBroadcast ? nil : route.device, route: way,
+            verdict: verdict.rawValue, reason: reason, steps: steps)
     }
 
     /// Step 15 if the claim suppresses the alert.
@@ -227,8 +229,9 @@ struct DeviceContext {
         let copy = route.way.copyTo == nil ? "" : ", then a copy by long connection with pushed true and alert false"
         return Explanation.Step(
             16, "send",
-            input: "token \(TokenHash.short(token.hex)), \(token.environment.rawValue), credential "
-                + (credential?.name ?? "none"),
+            input: (user.event.job.isBroadcast
+                ? "channel \(route.device)" : "token \(TokenHash.short(token.hex))")
+                + ", \(token.environment.rawValue), credential " + (credential?.name ?? "none"),
             outcome: "to \(endpoint.host):\(endpoint.port)" + copy)
     }
 }
@@ -252,12 +255,15 @@ private struct MadePush {
         guard content.headers(topic: token.record.topic, isOriginalUnknown: isUnknown) != nil,
             let common = content.commonHeaders(isOriginalUnknown: isUnknown)
         else { return }
+        let isBroadcast = user.event.job.isBroadcast
         headers = [
-            Explanation.Header(name: "apns-topic", value: common.pushType.topic(bundleID: token.record.topic)),
+            isBroadcast
+                ? Explanation.Header(name: "apns-channel-id", value: token.device)
+                : Explanation.Header(name: "apns-topic", value: common.pushType.topic(bundleID: token.record.topic)),
             Explanation.Header(name: "apns-push-type", value: common.pushType.rawValue),
             Explanation.Header(name: "apns-priority", value: String(common.priority)),
             Explanation.Header(name: "apns-expiration", value: String(common.expirationSeconds)),
-            Explanation.Header(name: "apns-id", value: id.description),
+            Explanation.Header(name: isBroadcast ? "apns-request-id" : "apns-id", value: id.description),
         ]
         if let collapseID = common.collapseID {
             let text = String(decoding: collapseID, as: UTF8.self)

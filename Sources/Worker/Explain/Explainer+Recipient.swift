@@ -19,7 +19,13 @@ extension Explainer {
                 ]
             }
         }
-        let found = try await recipient(member, context.job)
+        var found = try await recipient(member, context.job)
+        if let channel = context.job.content?.activity?.channel {
+            found.recipient.tokens = [
+                context.app.context.token(
+                    ofChannel: channel, context.app.settings.environment, sentMs: context.event.sentMs)
+            ]
+        }
         var trace = RecordedTrace()
         let decision = try await decide(context, found.recipient, &trace)
         let job = RecipientJob(event: context.job, uid: member.uid, candidate: Candidate(uid: member.uid, order: 0))

@@ -48,6 +48,42 @@ import VirtualStage
         #expect(seen.pushes(to: token("l1", "phone")).isEmpty, "alert tokens hear nothing of it")
     }
 
+    private static func broadcast(_ id: String, _ channel: String, _ event: String, _ more: String = "") -> Line {
+        .activityForAll(
+            id, #""activity_id":"match","event":"\#(event)","state":{"goals":1},"channel":"\#(channel)"\#(more)"#)
+    }
+
+    @Test func `an event to a broadcast channel is one push of the app`() throws {
+        let stage = try Stage.here
+        let channel = stage.apns.makeChannel(of: "com.example.im")
+        let large = #","alert":{"body":"\#(String(repeating: "x", count: 4_500))"}"#
+        let update = Self.broadcast("b1", channel, "update")
+        // Somebody who bound an activity of this id gets nothing of it.
+        let seen = try stage.play(
+            state: [.bind("b0", type: "activity", #","activity_id":"match""#)],
+            events: [
+                update, update, Self.broadcast("b2", channel, "end", large), Self.broadcast("b3", channel, "update"),
+                Self.broadcast("b4", "dW5rbm93bg==", "update"),
+                Self.broadcast(
+                    "b5", channel, "update", #","alert":{"body":"\#(String(repeating: "x", count: 5_200))"}"#),
+            ])
+        #expect(seen.outcomes(of: "e-b1") == [" accepted ok"], "once, although it came twice")
+        // An end has no hold on later events: whoever subscribed decides what the activity is.
+        #expect(seen.outcomes(of: "e-b2") == [" accepted ok"])
+        #expect(seen.outcomes(of: "e-b3") == [" accepted ok"])
+        #expect(seen.outcomes(of: "e-b4") == [" rejected ChannelNotRegistered"])
+        #expect(seen.outcomes(of: "e-b5") == [" suppressed payload_too_large"])
+        #expect(seen.results.allSatisfy { $0["device"] == nil || $0["uid"]?.string != "" })
+        let sent = seen.pushes.filter { $0.headers["apns-channel-id"] == channel }
+        #expect(sent.count == 3)
+        let first = try #require(sent.first)
+        #expect(first.headers["apns-topic"] == nil && first.headers["apns-push-type"] == "liveactivity")
+        #expect(first.headers["apns-expiration"] == "0" && first.headers["apns-priority"] == "10")
+        #expect(
+            first.json["aps"]?["event"]?.string == "update" && first.json["aps"]?["content-state"]?["goals"]?.int == 1)
+        #expect(seen.feedback.isEmpty)
+    }
+
     @Test func theSameActivityEventTwiceIsPushedOnce() throws {
         let line = Line.activity("l2-a", to: "l2", #""activity_id":"x","event":"update","state":{"a":1}"#)
         let seen = try Stage.here.play(

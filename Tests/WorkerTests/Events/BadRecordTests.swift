@@ -47,6 +47,8 @@ struct BadRecordTests {
     static let start =
         #""activity_id":"x","event":"start","state":{},"attributes_type":"T","attributes":{},"alert":{"title":"t"}"#
 
+    static let update = #""activity_id":"x","event":"update","state":{}"#
+
     static let long65 = String(repeating: "x", count: 65)
 
     static let envelope: [Row] = [
@@ -164,6 +166,22 @@ struct BadRecordTests {
             head
                 + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(start),"input_push_channel":"a b"}}"#,
             "must be a channel id in base64", "$.la.input_push_channel", at: "\"a b"),
+        row(
+            head
+                + #""kind":"live_activity","la":{\#(update),"channel":"a b"}}"#,
+            "must be a channel id in base64", "$.la.channel", at: "\"a b"),
+        row(
+            head + #""kind":"live_activity","la":{\#(update),"channel":7}}"#, "must be a string", "$.la.channel",
+            at: "7}"),
+        row(
+            head + #""kind":"live_activity","la":{\#(update),"channel":"\#(String(repeating: "a", count: 129))"}}"#,
+            "longer than 128 bytes", "$.la.channel", at: "\"aaa"),
+        row(
+            head + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(update),"channel":"ab=="}}"#,
+            "cannot be given together with to", "$.la.channel", at: "\"ab=="),
+        row(
+            head + #""kind":"live_activity","la":{\#(start),"channel":"ab=="}}"#,
+            "cannot be given in a start", "$.la.channel", at: "\"ab=="),
         row(
             head
                 + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(start),"input_push_token":true,"input_push_channel":"ab=="}}"#,

@@ -308,6 +308,11 @@ struct ExplainerTests {
             (live("end"), ["accepted ok"], activity),
             (
                 event(
+                    "live_activity", #""la":{"activity_id":"other","event":"update","state":{},"channel":"dHN0"}"#),
+                ["accepted ok"], [1, 2, 5, 13, 14, 15, 16]
+            ),
+            (
+                event(
                     "live_activity", #""to":{"uids":["bob"]},"la":{"activity_id":"other","event":"update","state":{}}"#),
                 ["suppressed no_token"], [1, 2, 5, 12]
             ),

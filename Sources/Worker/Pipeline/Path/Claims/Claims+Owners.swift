@@ -8,7 +8,9 @@ extension Claims {
     /// If the owners of the user's token version are known, a plain claim asks for none: it checks the version after
     /// its entry.
     func mustAskOwners(_ candidate: Candidate) -> Bool {
-        candidate.plainClaim == nil || !candidate.areOwnersKnown || !shard.areKeysWhole
+        // A channel has no owner.
+        if candidate.recipient.uid.isEmpty { return false }
+        return candidate.plainClaim == nil || !candidate.areOwnersKnown || !shard.areKeysWhole
     }
 
     /// Asks for all owners instead of only those pushed to, so that the next push needs no query.

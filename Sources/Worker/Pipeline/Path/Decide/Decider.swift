@@ -16,7 +16,10 @@ struct Decider {
         let event = job.event
         noteLiveness(of: job, candidate)
         let decision: Decision
-        if job.uid.isEmpty {
+        if event.isBroadcast, let channel = event.content?.activity?.channel {
+            candidate.recipient.tokens = [event.app.token(ofChannel: channel, sentMs: event.sentMs)]
+        }
+        if job.uid.isEmpty, !event.isBroadcast {
             decision = Decision(alert: .deny(event.reasonForNobody), counted: false, routes: [])
         } else if let digest = event.digest {
             guard let told = decideDigest(digest, candidate, event) else { return false }
@@ -48,11 +51,11 @@ struct Decider {
                 message, sentMs: event.sentMs, for: candidate.recipient, policy: rules.policy, zones: shard.zones,
                 now: shard.nowMs, facts: &candidate.facts)
         }
+        if event.isRevokedBefore { decision.counted = false }
+        return decision
     }
 
     /// The result of `decide` from the reads so far, if it is a denial that nothing else can change.
-        if event.isRevokedBefore { decision.counted = false }
-        return decision
     func denial(of candidate: Candidate, _ event: EventJob) -> Decision? {
         guard candidate.recipient.presence.isEmpty, let message = event.message else { return nil }
         let decision = decide(message, candidate, event)

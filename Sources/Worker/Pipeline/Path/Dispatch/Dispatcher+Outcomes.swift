@@ -42,7 +42,9 @@ extension Dispatcher {
         }
         if isAccepted { noteShownBadge(job, index, bound) }
         if ending.verdict == .rejected { noteRejected(job, index) }
-        if recorder.removeIfDead(ending, of: bound, app: job.event.app, uid: job.uid, recipient: job.ref) {
+        if !job.event.isBroadcast,
+            recorder.removeIfDead(ending, of: bound, app: job.event.app, uid: job.uid, recipient: job.ref)
+        {
             job.machine.recordSent()
         }
         deliverCopy(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)
@@ -74,7 +76,7 @@ extension Dispatcher {
     /// APNs accepted a push about a Live Activity: a start begins it, an end ends it for all devices of the user. Before the marks,
     /// so that none of them says that the push is done while this is not known.
     func noteActivity(_ job: RecipientJob) {
-        guard let (action, id) = job.event.activity, action != .update else { return }
+        guard let (action, id) = job.event.activity, action != .update, !job.event.isBroadcast else { return }
         let (app, sentMs) = (job.event.app.id, job.event.sentMs)
         if action == .start {
             try? shard.store.beginActivity(

@@ -100,8 +100,12 @@ final class EventContent {
         guard let priority = PushPriority(rawValue: common.priority),
             let pushTopic = app.pushTopic(topic, common.pushType, priority)
         else { return nil }
+        guard let channel = activity?.channel else {
+            return try? PushHeaders(
+                pushTopic, expirationSeconds: common.expirationSeconds, collapseID: common.collapseID)
+        }
         return try? PushHeaders(
-            pushTopic, expirationSeconds: common.expirationSeconds, collapseID: common.collapseID)
+            pushTopic, expirationSeconds: common.expirationSeconds, channel: PushChannel(channel, bundleID: topic))
     }
 
     /// The bytes for one device; nil if too large even after cutting (`payload_too_large`).

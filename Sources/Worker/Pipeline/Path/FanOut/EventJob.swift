@@ -91,6 +91,8 @@ final class EventJob {
     /// The part of a large group that its chunk belongs to, modulo 256: events of one part begin in order. Nil if it is
     /// not a chunk.
     let chunkPart: UInt8?
+    /// It goes to a broadcast channel: its only recipient has no uid, and the channel for a device.
+    let isBroadcast: Bool
     /// Consecutive failed steps of its fan-out; spaces the retries.
     var failures: Int32 = 0
     /// Recipients that may need `content`.
@@ -123,6 +125,7 @@ final class EventJob {
         } else {
             senderBadge = nil
         }
+        isBroadcast = false
         hasMembers = traits.hasMembers
         activity = nil
         audience =
@@ -181,9 +184,13 @@ final class EventJob {
         showsBadge = false
         isAddedByClient = false
         senderBadge = nil
+        isBroadcast = activity.channel != nil
         hasMembers = false
         self.activity = (activity.action, activity.activityID)
-        audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)
+        audience =
+            activity.isForAllBound
+            ? Audience(activity: activity.activityID)
+            : Audience(uids: activity.channel == nil ? activity.uids : [""])
         chunkPart = nil
         if let uid = parked?.record.uid { audience = Audience(uids: [uid]) }
         content = EventContent(activity, sentMs: event.sentMs, app: app)
@@ -229,8 +236,8 @@ final class EventJob {
     /// A message with a time of its own (`push.send_at_ms`), as long as it has its content.
     var isScheduled: Bool { message?.read { $0.push.sendAtMs != nil } ?? false }
 
-    /// The Live Activity that the event updates or ends; nil: the event is none of these.
-    var updatedActivityID: String? { activity.flatMap { $0.action == .start ? nil : $0.id } }
+    /// The users' Live Activity that the event updates or ends; nil: the event is none of these.
+    var updatedActivityID: String? { isBroadcast ? nil : activity.flatMap { $0.action == .start ? nil : $0.id } }
 
     /// Its outcomes, at its end.
     func takeCounts() -> RecordCounts {

@@ -46,6 +46,8 @@ final class Recorder {
         record.latencyMs = shard.latencyMs(sinceKafkaMs: job.event.origin?.source.kafkaMs ?? 0)
         if !shard.traces.isOff { trace(record, of: job) }
         count(record, of: job)
+        // The channel is no device of anybody.
+        if job.event.isBroadcast { record.device = nil }
         if !begin(record, of: job.event) { return }
         if TestBreak.isOn(.dropResult), let id = record.pushID, id.low & 15 == 0 { return }
         job.machine.recordSent()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import APNs
+import Digits
 import EventLoop
 import Payload
 import PushCore
@@ -155,6 +156,16 @@ final class AppContext {
     func credential(of apns: APNsClient) -> String? {
         for client in clients where client.apns === apns { return client.credential }
         return nil
+    }
+
+    /// A broadcast channel as the token of a device: the clients, their lanes and their retries know no other.
+    func token(ofChannel channel: String, _ environment: APNsEnvironment? = nil, sentMs: Int64) -> BoundToken {
+        BoundToken(
+            device: channel,
+            record: TokenRecord(
+                hex: Hex.string(Array(channel.utf8)),
+                environment: environment ?? clients.first { $0.isDefault }?.environment ?? .production,
+                topic: policy.topic, type: .activity, boundMs: sentMs), version: 0)
     }
 
     /// The client of that `Client.name`.

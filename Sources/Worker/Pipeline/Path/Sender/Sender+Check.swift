@@ -21,8 +21,11 @@ extension Sender {
         let subject =
             job.devices[index].push?.check?.subject ?? SendCheck.Subject(badge: job.devices[index].push?.badge)
         let activity = job.event.updatedActivityID
+        // A channel has no owner.
+        let asksOwner = !job.event.isBroadcast
         job.devices[index].push?.check = SendCheck(
-            ticket: ticket, answers: Answers(2 + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1)),
+            ticket: ticket,
+            answers: Answers(1 + (asksOwner ? 1 : 0) + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1)),
             subject: subject)
         let app = job.event.app.id
         if let activity {
@@ -34,8 +37,10 @@ extension Sender {
         ask(job, index) { (store) throws(RedisFault) in
             try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
         }
-        ask(job, index) { (store) throws(RedisFault) in
-            try store.owner(app: app, token: token.record.hex, tag: job.tag(.checkOwner, index))
+        if asksOwner {
+            ask(job, index) { (store) throws(RedisFault) in
+                try store.owner(app: app, token: token.record.hex, tag: job.tag(.checkOwner, index))
+            }
         }
         if !asksAcks { return }
         ask(job, index) { (store) throws(RedisFault) in
