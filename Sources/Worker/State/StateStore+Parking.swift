@@ -7,7 +7,7 @@ import Redis
 /// Field `y` + device of the user's hash, with an empty device for all of them; or `c:y:{app:conversation}` for an event that is
 /// parked with all its recipients. Value: `2 <due> <written> <until> <id>`, the times in Unix ms (`ParkedNote`), of the one that
 /// was parked last; `until` is the longest of all. Earlier versions wrote `<due> <id>`. Field `z` + device: until when APNs wants
-/// the device left alone.
+/// the device left alone. Field `Y` + device: all work that waits for it.
 extension StateStore {
     private static let conversationSeconds: Int64 = 2 * 86_400
 

@@ -205,6 +205,31 @@ struct RecipientReadTests {
         await world.end()
     }
 
+    /// Work of one device waits in the shards of its conversations, which end it in any order.
+    @Test(arguments: [["m1", "m2", "m3"], ["m3", "m1", "m2"], ["m2", "m3", "m1"]])
+    func `the note of a device stays until the last of its parked work has ended`(order: [String]) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let note = ParkedNote(dueMs: 2, writtenMs: 1, untilMs: StateWorld.base)
+        for id in ["m1", "m2", "m3", "m1"] {
+            _ = try await world.ask(
+                { store, tag in
+                    try store.noteParked(
+                        app: StateWorld.app, uid: "u", device: "d", note, id: id, isAgain: false, tag: tag)
+                }, { $0.int64 })
+        }
+        var left: [Int] = []
+        for id in order {
+            for _ in 0..<2 {
+                _ = try await world.ask(
+                    { try $0.forgetParked(app: StateWorld.app, uid: "u", device: "d", id: id, tag: $1) }, { $0.int64 })
+            }
+            left.append(try await world.recipient("u").recipient.parked.count)
+        }
+        #expect(left == [1, 1, 0])
+        await world.end()
+    }
+
     @Test func aPresenceWithoutALeaseOfItsEpochIsVoid() {
         var leases = LeaseCache(lifetimeNanos: 1000, capacity: 2)
         func recipient() -> Recipient {

@@ -12,12 +12,28 @@ extension StateScripts {
         end
         """
 
+    /// Adds `id` to the list of all work that waits for the device of the note `field`, or takes it out. An entry is `;` and a part
+    /// of the id's digest. A long list loses its oldest entries.
+    ///
+    /// Work of one device may wait in several shards, and none of them knows which of the work ends last.
+    private static let waiting = """
+        local list = 'Y' .. string.sub(ARGV[1], 2)
+        local function waiting(id, isAdded)
+            local own, ids = ';' .. string.sub(redis.sha1hex(id), 1, 12), redis.call('HGET', KEYS[1], list) or ''
+            local from, to = string.find(ids, own, 1, true)
+            if from then ids = string.sub(ids, 1, from - 1) .. string.sub(ids, to + 1) end
+            return isAdded and string.sub(ids .. own, -832) or ids
+        end
+        """
+
     /// KEYS user. ARGV 1 field; 2 the note without its id; 3 id; 4 `1` where it was parked before: then the id of one behind it
     /// stays; 5, of a device that APNs wants left alone, until when.
     static let noteParked = RedisScript(
         """
         #!lua
         \(longest)
+        \(waiting)
+        redis.call('HSET', KEYS[1], list, waiting(ARGV[3], true))
         local id, cur = ARGV[3], redis.call('HGET', KEYS[1], ARGV[1])
         if cur and ARGV[4] == '1' then
             id = string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or id
@@ -50,14 +66,24 @@ extension StateScripts {
         return 1
         """)
 
-    /// KEYS user. ARGV 1 field; 2 id. Answer: 1 removed, 0 another id is stored.
+    /// KEYS user. ARGV 1 field; 2 id. Answer: 1 removed, 0 other work waits. A note of an earlier version has no list, and names the
+    /// last work that was parked.
     static let forgetParked = RedisScript(
         """
         #!lua
-        local cur = redis.call('HGET', KEYS[1], ARGV[1])
-        local id = cur and (string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or ARGV[2])
-        if id ~= ARGV[2] then return 0 end
-        redis.call('HDEL', KEYS[1], ARGV[1], 'z' .. string.sub(ARGV[1], 2))
+        \(waiting)
+        if redis.call('HEXISTS', KEYS[1], list) == 1 then
+            local ids = waiting(ARGV[2], false)
+            if ids ~= '' then
+                redis.call('HSET', KEYS[1], list, ids)
+                return 0
+            end
+        else
+            local cur = redis.call('HGET', KEYS[1], ARGV[1])
+            local id = cur and (string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or ARGV[2])
+            if id ~= ARGV[2] then return 0 end
+        end
+        redis.call('HDEL', KEYS[1], ARGV[1], 'z' .. string.sub(ARGV[1], 2), list)
         return 1
         """)
 

@@ -398,12 +398,13 @@ final class Parking {
     }
 
     private func forget(_ record: ParkedRecord) {
-        if !record.cause.holdsDevice { return }
         guard let uid = record.uid else {
+            if !record.cause.holdsDevice { return }
             try? shard.store.forgetParked(
                 app: record.app, conversation: record.conversation, id: record.id, tag: Tag.noteBits)
             return
         }
+        // Also if the last cause holds no device: an earlier one may have held it.
         for device in record.devices.isEmpty ? [""] : record.devices {
             try? shard.store.forgetParked(app: record.app, uid: uid, device: device, id: record.id, tag: Tag.noteBits)
         }
