@@ -121,7 +121,9 @@ struct APSObject {
 
     private func writeMerged(_ members: [JSONValue.Member], to writer: inout JSONWriter) -> Body? {
         writer.beginObject()
-        if let title = text.title, !gives(members, "title", "title-loc-key") { writer.member("title", title) }
+        if let title = text.title ?? text.ownTitle, !gives(members, "title", "title-loc-key") {
+            writer.member("title", title)
+        }
         if let subtitle = text.subtitle, !gives(members, "subtitle", "subtitle-loc-key") {
             writer.member("subtitle", subtitle)
         }

@@ -7,6 +7,7 @@ public struct PayloadRules: Sendable {
     /// Who counts the number on the icon.
     public var badge = AppPolicy.BadgeCounter.server
     public var prefix = PrefixFormat.standard
+    public var title = AppPolicy.AlertTitle.absent
     /// An alert carries `im`, for communication notifications.
     public var communication = false
 
@@ -19,6 +20,7 @@ public struct PayloadRules: Sendable {
         profile = policy.profile
         badge = policy.badge
         prefix = policy.prefix
+        title = policy.title
         communication = policy.communication
     }
 

@@ -113,7 +113,7 @@ public struct PayloadTemplate: Sendable {
             body = APSObject(
                 message, lifted,
                 text: AlertText(
-                    message, variant: variant, title: lifted.title, prefix: rules.prefix, templates: templates),
+                    message, variant: variant, title: lifted.title, rules: rules, templates: templates),
                 variant: variant, rules: rules
             ).write(to: &writer)
         }

@@ -10,7 +10,8 @@ import YAML
 extension ConfigurationReader {
     private static let appKeys = [
         "id", "topic", "environment", "endpoint", "ca_file", "proxy", "proxy_password_file", "credentials", "profile",
-        "strategy", "default_levels", "dnd_mode", "force_overrides_dnd", "clear_on_read", "prefix", "badge_cap",
+        "strategy", "default_levels", "dnd_mode", "force_overrides_dnd", "clear_on_read", "title", "prefix",
+        "badge_cap",
         "badge",
         "communication", "default_language", "default_tz", "templates", "limits", "coalesce", "dnd_digest",
     ]
@@ -125,6 +126,9 @@ extension ConfigurationReader {
         if let clears = section.bool("clear_on_read") { policy.clearOnRead = clears }
         if let prefix = section.string("prefix", atMost: InputLimit.name, mayBeEmpty: true) {
             policy.prefix = PrefixFormat(prefix)
+        }
+        if let title = section.word("title", ["none", "nick", "conversation"], AppPolicy.AlertTitle.self) {
+            policy.title = title
         }
         if let cap = section.int("badge_cap", in: 0...Int(Int32.max)) { policy.badgeCap = Int64(cap) }
         if let badge = section.word("badge", ["server", "none", "sender"], AppPolicy.BadgeCounter.self) {

@@ -107,6 +107,7 @@ public struct EffectiveConfiguration: Sendable {
         force_overrides_dnd: false
         dnd_digest: false
         clear_on_read: false
+        title: none
         prefix: "{nick}: "
         badge_cap: 0
         badge: server

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import JSON
 import Payload
 import PushCore
@@ -66,6 +67,86 @@ import Testing
         #expect(try PayloadWorld.body(PayloadWorld.message { $0.push.prefix = false }) == "hello")
         #expect(try PayloadWorld.body(PayloadWorld.message { $0.from.nick = nil }) == "hello")
         #expect(try PayloadWorld.body(PayloadWorld.message { $0.from.nick = "" }) == "hello")
+    }
+
+    private static let team = Conversation(id: "team", type: .group, name: "Team\u{202e} 7")
+    private static let blank = JSONValue.object([.init("alert", .object([.init("body", .string(" "))]))])
+
+    /// An app's `title`, a message, and `title|body` of its alert.
+    private struct Titled: Sendable {
+        var title: AppPolicy.AlertTitle
+        var expected: String
+        var change: @Sendable (inout Message) -> Void
+
+        init(
+            _ title: AppPolicy.AlertTitle, _ expected: String,
+            _ change: @escaping @Sendable (inout Message) -> Void = { _ in }
+        ) {
+            (self.title, self.expected, self.change) = (title, expected, change)
+        }
+    }
+
+    private static let order = PushOptions.Template(
+        id: "order", args: [UTF8Key("no"): "7", UTF8Key("name"): "Ben", UTF8Key("place"): "A"])
+    private static let titled: [Titled] = [
+        Titled(.absent, "-|Anna: hello"),
+        Titled(.nick, "Anna|Anna: hello"),
+        Titled(.nick, "Mine|Anna: hello") { $0.push.title = "Mine" },
+        Titled(.nick, "Order 7|Anna: Ben, your order 7 left A.") { $0.push.template = order },
+        Titled(.nick, "-|hello") { $0.from.nick = nil },
+        Titled(.nick, "Anna|Anna: hello") { $0.conversation = team },
+        Titled(.conversation, "Team 7|Anna: hello") { $0.conversation = team },
+        Titled(.conversation, "Anna|Anna: hello"),
+        Titled(.conversation, "Anna|Anna: hello") { $0.conversation.name = "\u{202e}" },
+        Titled(.conversation, "-|hello") { $0.from.nick = nil },
+        Titled(.conversation, "Anna|Anna recalled a message") {
+            $0.kind = .revoke
+            $0.push.content = nil
+        },
+        Titled(.nick, "Given|Anna: hello") {
+            $0.push.aps = .object([.init("alert", .object([.init("title", .string("Given"))]))])
+        },
+        // An alert that shows nothing is none, whatever the app's title is.
+        Titled(.nick, "Anna|Anna: hello") { $0.push.aps = blank },
+        Titled(.nick, "-|-") { $0.push.aps = .object([.init("alert", .string("as given"))]) },
+    ]
+
+    @Test func `the app's title is that of an alert without one, and of its SMS`() throws {
+        for row in Self.titled {
+            #expect(try PayloadWorld.alert(rules: { $0.title = row.title }, row.change) == row.expected)
+            var rules = PayloadRules(profile: .raw)
+            rules.title = row.title
+            let shown = ShownText(
+                PayloadWorld.message(row.change), variant: PayloadWorld.english, rules: rules,
+                templates: PayloadWorld.templates)
+            let text = "\(shown.title ?? "-")|\(shown.body ?? "-")"
+            #expect(text == (row.expected == "-|-" ? "-|as given" : row.expected))
+        }
+    }
+
+    @Test(arguments: [AppPolicy.AlertTitle.nick, .conversation], ["work", "none"])
+    func `hidden details have no title`(title: AppPolicy.AlertTitle, key: String) throws {
+        let variant = PayloadVariant(language: "en", isHidden: true, contentKey: key)
+        let text = key == "work" ? "-|Work is calling" : "-|You have a message"
+        #expect(try PayloadWorld.alert(variant, rules: { $0.title = title }) { $0.conversation = Self.team } == text)
+    }
+
+    /// The messages of a group have several senders; those of a digest have none.
+    @Test(arguments: [
+        (AppPolicy.AlertTitle.nick, Conversation.Kind.p2p, "Anna"), (.nick, .group, "-"),
+        (.conversation, .group, "Team 7"),
+        (.absent, .p2p, "-"),
+    ])
+    func `a merged alert has a name as its title only where it holds for all`(
+        title: AppPolicy.AlertTitle, type: Conversation.Kind, expected: String
+    ) throws {
+        var variant = PayloadWorld.english
+        variant.mergedCount = 3
+        let text = try PayloadWorld.alert(variant, rules: { $0.title = title }) {
+            $0.conversation = type == .p2p ? $0.conversation : Self.team
+            $0.push.prefix = false
+        }
+        #expect(text.hasPrefix("\(expected)|"), "\(text)")
     }
 
     @Test func theVariantOfAToken() {

@@ -23,7 +23,8 @@ import Testing
         let rows = DecisionRow.all
         #expect(Set(rows.map(\.name)).count == rows.count)
         #expect(rows.count >= 300)
-        let rules = Set(["5c.4", "5c.7", "N2", "N3"] + (1...34).map { "row \($0)" } + (1...11).map { "B\($0)" })
+        let rules = Set(
+            ["5c.4", "5c.7", "N2", "N3", "user-state"] + (1...34).map { "row \($0)" } + (1...11).map { "B\($0)" })
         #expect(Set(rows.map(\.source)).isSubset(of: rules))
         // One case may show two rules, but then under two names.
         #expect(Set(rows.map { [$0.message, $0.recipient, $0.app] }).count > 300)
@@ -47,6 +48,7 @@ import Testing
         arguments: [
             ("mute=5", nil, nil), ("mute=5", World.midnight * 2, World.midnight * 2), ("group=5", nil, nil),
             ("dnd=00:00-23:59", nil, World.midnight + 1439 * 60_000), ("", nil, nil), ("mute=5", .max, nil),
+            ("snooze=5000", nil, World.midnight + 12 * 3_600_000 + 5000), ("levels.group=5", nil, nil),
         ] as [(String, Int64?, Int64?)])
     func theFactsNameTheEndOfTheDenial(words: String, muteEndMs: Int64?, expected: Int64?) {
         var world = World()
@@ -58,6 +60,34 @@ import Testing
             world.message, sentMs: world.sentMs, for: world.recipient, policy: world.policy, zones: TestZones(),
             now: world.now, facts: &facts)
         #expect(facts.deniedUntilMs == expected)
+    }
+
+    /// A trace of the worker and `explain` name what set the level, and a snooze.
+    @Test(
+        arguments: [
+            ("group", "levels.group=5", "level 5 of the user's settings, no mention", "conv_muted", "no active window"),
+            ("group", "mute=1 levels.group=5", "level 1 of the user, no mention", "conv_muted", "no active window"),
+            ("p2p", "snooze=60000", "no mute level is set, no mention", "let through", "snoozed"),
+        ])
+    func `the steps name the user's level for a type, and a snooze`(
+        type: String, words: String, mute: String, outcome: String, dnd: String
+    ) {
+        var world = World()
+        for word in type.split(separator: " ") { world.readMessage(word) }
+        for word in words.split(separator: " ") { world.readRecipient(word) }
+        var trace = RecordedTrace()
+        _ = decide(
+            world.message, sentMs: world.sentMs, for: world.recipient, policy: world.policy, zones: TestZones(),
+            now: world.now, trace: &trace)
+        #expect(trace.steps[3].input == mute && trace.steps[3].outcome == outcome)
+        let facts = trace.facts.steps
+        #expect(facts[3].input == mute && facts[3].outcome == outcome && facts[4].input == dnd)
+        let isSnoozed = dnd == "snoozed"
+        #expect(trace.steps[4].input.hasPrefix(isSnoozed ? "snoozed until 2023-11-15T12:01:00.000Z, level 5" : dnd))
+        var unread = trace.facts
+        unread.insert(.settingsUnread)
+        // Without the settings nobody knows the level that comes after the group's.
+        #expect(unread.steps[3].outcome == (isSnoozed ? "not looked at" : "conv_muted"))
     }
 
     @Test func theTraceNamesNoToken() {
@@ -138,6 +168,7 @@ import Testing
         ("phone=fg,open alert:phone", "", "phone=quiet"), ("alert:phone", "strategy=3", "phone=connection_only"),
         ("nodesktop pc=fg alert:phone", "", "phone=revoked pc=quiet"),
         ("nodesktop hold=30 pc=fg alert:phone", "", "phone=revoked pc=quiet"),
+        ("alertsoff:phone alert:pad", "", "phone=revoked pad=revoked"),
     ])
     func aRevokeFoundJustBeforeSendingTakesTheAlertFromEveryWay(recipient: String, app: String, ways: String) {
         let row = World(DecisionRow("row 18 | late revoke | | \(recipient) | \(app) |"))

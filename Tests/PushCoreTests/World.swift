@@ -131,11 +131,15 @@ struct World {
     /// conversation is open), `suspect`. `alert:<device>[@zone][#bound]` `voip:` `activity:` `start:` tokens.
     /// `mute=<level>[,until=<ms from now>]` `group=<level>` `read.seq=n` `read.ms=<ms from sent>` `revoked`
     /// `started=<hours ago>` `ended` (the Live Activity)
+    /// `alertsoff:<device>` an alert token of a device that shows no alerts. `levels.<type>=n` `snooze=<ms from now>`
     /// `dnd=hh:mm-hh:mm[,zone[,level]]` `dndoff=…` `nodesktop` (push_when_desktop_online false) `hold=<seconds>`
     mutating func readRecipient(_ word: Substring) {
         if let colon = word.firstIndex(of: ":"), let type = TokenRecord.Kind(rawValue: String(word[..<colon])) {
             readToken(type, word[word.index(after: colon)...])
             return
+        }
+        if word.hasPrefix("alertsoff:") {
+            return readToken(.alert, word.dropFirst("alertsoff:".count), showsAlerts: false)
         }
         let (key, value) = Self.pair(word)
         switch key {
@@ -149,7 +153,13 @@ struct World {
         case "dnd": recipient.settings.dnd = Self.window(value, on: true)
         case "dndoff": recipient.settings.dnd = Self.window(value, on: false)
         case "nodesktop": recipient.settings.pushWhenDesktopOnline = false
-        case "hold": recipient.settings.holdSeconds = Self.int(value)
+        case "hold": recipient.settings.holdSeconds = Int16(Self.int(value))
+        case "snooze": recipient.settings.snoozeUntilMs = now + Int64(Self.int(value))
+        case _ where key.hasPrefix("levels."):
+            guard let type = Conversation.Kind(rawValue: String(key.dropFirst("levels.".count))) else {
+                preconditionFailure("no such type: \(key)")
+            }
+            recipient.settings.levels[type] = Self.level(value)
         default: readPresence(String(key), value)
         }
     }
@@ -160,13 +170,14 @@ struct World {
         message.mention = mention
     }
 
-    private mutating func readToken(_ type: TokenRecord.Kind, _ text: Substring) {
+    private mutating func readToken(_ type: TokenRecord.Kind, _ text: Substring, showsAlerts: Bool = true) {
         let parts = text.split(separator: "#")
         let named = parts[0].split(separator: "@")
         let bound = parts.count > 1 ? Int64(Self.int(parts[1])) : 1
         let record = TokenRecord(
             hex: "aa\(recipient.tokens.count)", environment: .production, topic: "com.example.im", type: type,
-            zone: named.count > 1 ? String(named[1]) : nil, activityID: type == .activity ? "a" : nil, boundMs: bound)
+            zone: named.count > 1 ? String(named[1]) : nil, activityID: type == .activity ? "a" : nil, boundMs: bound,
+            showsAlerts: showsAlerts)
         recipient.tokens.append(BoundToken(device: String(named[0]), record: record, version: bound))
     }
 

@@ -153,7 +153,7 @@ struct ScriptGenerator {
                     String(bound),
                     token,
                     words.pick(["", "act"]), words.pick(["=", "-", "2:cr"]), "=", words.pick(["=", "2:de"]), "=",
-                    String(Self.base + 5000),
+                    String(Self.base + 5000), words.pick(["", "1:0"]),
                 ])
         }
     }

@@ -35,6 +35,7 @@ public struct Coverage: Sendable {
         "suppressed connection_only", "suppressed already_read", "suppressed msg_push_off", "suppressed conv_muted",
         "suppressed dnd", "suppressed desktop_online", "suppressed no_token", "suppressed payload_too_large",
         "suppressed revoked", "suppressed token_moved", "suppressed activity_over", "suppressed coalesced",
+        "suppressed alerts_off",
         "rejected Unregistered", "rejected BadDeviceToken", "rejected DeviceTokenNotForTopic", "rejected Unanswered",
     ]
     private static let options = [
@@ -126,7 +127,8 @@ extension Coverage {
         case .unbind: "unbind"
         case .read: "read"
         case .mute: "mute"
-        case .quiet, .quietSwitch, .quietLevel, .showsDetail, .language, .phone, .desktopPolicy: "settings"
+        case .quiet, .quietSwitch, .quietLevel, .typeLevel, .snooze, .showsDetail, .language, .phone, .desktopPolicy:
+            "settings"
         case .report: "badge_report"
         case .ack: "ack"
         case .pushReport: "push report"

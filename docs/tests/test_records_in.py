@@ -35,7 +35,7 @@ MESSAGE = {
         "force": {"mode": "list", "uids": ["b"]},
     },
 }
-TOKEN = {"device": "d", "token": "abcd", "env": "production", "topic": "com.example.im", "type": "alert", "bind_ver": 1}
+TOKEN = {"device": "d", "token": "abcd", "env": "production", "topic": "com.example.im", "type": "alert", "bind_ver": 1, "alerts": False}
 ACTIVITY = {
     "activity_id": "x",
     "event": "start",
@@ -51,7 +51,12 @@ GOOD: dict[str, dict[str, Any]] = {
     "live_activity": {"to": {"uids": ["b"]}, "la": ACTIVITY},
     "bind": {"uid": "u", "token": TOKEN},
     "unbind": {"uid": "u", "token": {"device": "d", "token": "abcd", "bind_ver": 1}},
-    "settings": {"uid": "u", "dnd": {"on": True, "start": "22:00", "end": "08:00", "tz": "UTC", "level": 1}},
+    "settings": {
+        "uid": "u",
+        "dnd": {"on": True, "start": "22:00", "end": "08:00", "tz": "UTC", "level": 1},
+        "levels": {"p2p": 5, "group": 1, "ultra": -1, "system": 0, "custom": 2},
+        "snooze_until_ms": 1_600_000_000_000,
+    },
     "mute": {"uid": "u", "conv_id": "c", "level": 5, "until_ms": 1_600_000_000_000},
     "read": {"uid": "u", "conv_id": "c", "up_to_seq": 5},
     "badge_report": {"uid": "u", "device": "d", "value": 3, "client_ms": 1_600_000_000_000},

@@ -19,8 +19,8 @@ public struct ShownText: Sendable, Equatable {
         if message.push.silent { return }
         let lifted = LiftedKeys(message, rules.profile)
         let text = AlertText(
-            message, variant: variant, title: lifted.title, prefix: rules.prefix, templates: templates)
-        var title = text.title
+            message, variant: variant, title: lifted.title, rules: rules, templates: templates)
+        var title = text.title ?? text.ownTitle
         var body: String? = text.name + text.body
         if !variant.isHidden, variant.mergedCount <= 1, let alert = lifted.aps?["alert"],
             text.title != nil || !BlankText.showsNothing(alert: alert)

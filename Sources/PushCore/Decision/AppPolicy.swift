@@ -11,13 +11,15 @@ public struct AppPolicy: Sendable {
     public var profile = PayloadProfile.nim
     public var strategy = Strategy.connectionElseAPNs
     /// The last link of the mute chain. An absent entry allows everything.
-    public var defaultLevels: DefaultLevels = [:]
+    public var defaultLevels: TypeLevels = [:]
     public var dndMode = DNDMode.independent
     public var forceOverridesDND = false
     public var clearOnRead = false
     /// The largest number that is sent; 0 for no limit.
     public var badgeCap: Int64 = 0
     public var badge = BadgeCounter.server
+    /// The title of an alert to which nothing gives one.
+    public var title = AlertTitle.absent
     /// The text before bodies, where a message wants it (`push.prefix`).
     public var prefix = PrefixFormat.standard
     /// The ids that `push.template` may name, of templates with words of their own.
@@ -43,6 +45,15 @@ public struct AppPolicy: Sendable {
         case client = "none"
         /// The sender of each message (Getui): an integer in `push.aps.badge` is sent as given.
         case sender
+    }
+
+    /// The title of an alert to which neither the message nor its template gives one.
+    public enum AlertTitle: String, Sendable {
+        case absent = "none"
+        /// The sender's name.
+        case nick
+        /// The conversation's name (`conv.name`), else the sender's.
+        case conversation
     }
 
     public init(id: String, topic: String) {
@@ -89,40 +100,6 @@ public struct AppPolicy: Sendable {
                     default: false
                     }
                 }
-        }
-    }
-}
-
-/// A mute level per conversation type. Works like a dictionary, but without hashing per message.
-public struct DefaultLevels: Sendable, Equatable, ExpressibleByDictionaryLiteral {
-    private var p2p: MuteLevel?
-    private var group: MuteLevel?
-    private var ultra: MuteLevel?
-    private var system: MuteLevel?
-    private var custom: MuteLevel?
-
-    public init(dictionaryLiteral elements: (Conversation.Kind, MuteLevel)...) {
-        for (type, level) in elements { self[type] = level }
-    }
-
-    public subscript(type: Conversation.Kind) -> MuteLevel? {
-        get {
-            switch type {
-            case .p2p: p2p
-            case .group: group
-            case .ultra: ultra
-            case .system: system
-            case .custom: custom
-            }
-        }
-        set {
-            switch type {
-            case .p2p: p2p = newValue
-            case .group: group = newValue
-            case .ultra: ultra = newValue
-            case .system: system = newValue
-            case .custom: custom = newValue
-            }
         }
     }
 }

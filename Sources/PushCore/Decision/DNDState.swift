@@ -7,9 +7,13 @@ public struct DNDState: Sendable, Equatable {
     public var level: Int
     /// Minute of the local week; 0 is Monday 00:00.
     public var weekMinute: Int
+    /// The end of the snooze that holds now, Unix ms; 0 if none holds.
+    public var snoozeUntilMs: Int64 = 0
 
-    /// A window holds now.
-    public var isActive: Bool { minutesLeft > 0 }
+    /// A window or a snooze holds now.
+    public var isActive: Bool { minutesLeft > 0 || isSnoozed }
+    /// A snooze denies alerts like a window of level 5. Windows may hold at the same time.
+    public var isSnoozed: Bool { snoozeUntilMs > 0 }
 
     /// No window, or a window that is switched off.
     public static var off: DNDState { DNDState(minutesLeft: 0, level: 5, weekMinute: 0) }
@@ -26,35 +30,38 @@ public struct DNDState: Sendable, Equatable {
     public init(
         _ recipient: borrowing Recipient, policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64
     ) {
+        let snoozeUntilMs = recipient.settings.snoozeUntilMs > now ? recipient.settings.snoozeUntilMs : 0
         guard let window = recipient.settings.dnd, window.on else {
             self = .off
+            self.snoozeUntilMs = snoozeUntilMs
             return
         }
         let names = [window.zone, Self.newestZone(recipient.tokens), policy.defaultZone]
         let offset = names.lazy.compactMap { $0.flatMap { zones.offset(of: $0, at: now) } }.first ?? 0
         let minute = Self.minuteOfWeek(now, offset: offset)
         self.init(minutesLeft: window.left(weekMinute: minute), level: window.level, weekMinute: minute)
+        self.snoozeUntilMs = snoozeUntilMs
     }
 
-    /// - Returns: whether a message is allowed during the window.
+    /// - Returns: whether a message is allowed during the window or snooze.
     public func allows(_ mention: MentionClass, in type: Conversation.Kind) -> Bool {
-        !isActive || (level == 1 && type.hasMembers && mention.isMention)
+        !isActive || (level == 1 && !isSnoozed && type.hasMembers && mention.isMention)
     }
 
-    /// - Returns: When the window that holds now ends, Unix ms; of several the last end. Nil if none holds. A change of the
-    ///   clocks in between is not foreseen.
+    /// - Returns: When the window or snooze that holds now ends, Unix ms; of several the last end. Nil if none holds. A change
+    ///   of the clocks in between is not foreseen.
     public static func endMs(
         for recipient: borrowing Recipient, policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64
     ) -> Int64? {
         DNDState(recipient, policy: policy, zones: zones, now: now).endMs(now: now)
     }
 
-    /// The same for the window of this state, which was evaluated at `now`.
+    /// The same for this state, which was evaluated at `now`.
     func endMs(now: Int64) -> Int64? {
-        guard isActive else { return nil }
+        guard minutesLeft > 0 else { return isSnoozed ? snoozeUntilMs : nil }
         // The current minute counts whole.
         let begun = now &- (now % 60_000 + 60_000) % 60_000
-        return begun &+ Int64(minutesLeft) * 60_000
+        return max(begun &+ Int64(minutesLeft) * 60_000, snoozeUntilMs)
     }
 
     /// The minute of the local week, 0-10079, also before 1970.

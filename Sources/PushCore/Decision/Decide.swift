@@ -134,7 +134,7 @@ private func denyForDND(
     trace.record(
         .dnd,
         input: quiet.isActive
-            ? "active at \(text(minuteOfWeek: quiet.weekMinute)) of its zone, level \(quiet.level), \(mention.text)"
+            ? "\(quiet.text), \(mention.text)"
                 + (isForced ? ", forced, force_overrides_dnd \(policy.forceOverridesDND)" : "")
             : "no active window",
         outcome: passes ? "let through" : Reason.dnd.rawValue)
@@ -171,6 +171,7 @@ private func facts(
     facts.keep(.muted, if: denials.mute != nil)
     facts.keep(.windowDecides, if: windowDecides)
     facts.keep(.quiet, if: quiet.isActive)
+    facts.keep(.snoozed, if: quiet.isSnoozed)
     facts.keep(.heldByQuiet, if: denials.window != nil)
     facts.keep(.forced, if: isForced)
     facts.keep(.mentionsMe, if: mention.me)
@@ -185,6 +186,15 @@ private func facts(
         facts.deniedUntilMs = quiet.endMs(now: now)
     }
     return facts
+}
+
+extension DNDState {
+    /// What holds, in words.
+    fileprivate var text: String {
+        isSnoozed
+            ? "snoozed until \(InstantText.text(ms: snoozeUntilMs)), level 5"
+            : "active at \(PushCore.text(minuteOfWeek: weekMinute)) of its zone, level \(level)"
+    }
 }
 
 extension Message {

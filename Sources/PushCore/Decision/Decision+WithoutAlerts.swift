@@ -22,7 +22,7 @@ extension Route.Way {
         switch self {
         case .connection(let presence, _, _): .connection(presence: presence, alert: false, ackWithinMs: nil)
         case .apns(_, let copyTo?): .connection(presence: copyTo.presence, alert: false, ackWithinMs: nil)
-        case .apns(_, nil), .hold: .none(reason)
+        case .apns(_, nil), .hold, .none(.alertsOff): .none(reason)
         case .none: self
         }
     }

@@ -39,6 +39,11 @@ public struct Decision: Sendable, Equatable {
         return false
     }
 
+    /// All that is left of the user is devices that show no alerts. For an SMS their tokens are of no use.
+    public var reachesNoAlert: Bool {
+        !routes.isEmpty && routes.allSatisfy { $0.way == .none(.alertsOff) }
+    }
+
     /// The reason of the one record without a device; nil if there is one record per route (contract section 3).
     public var finalReason: Reason? {
         if case .deny(let reason) = alert { return reason }

@@ -36,8 +36,13 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
     /// Step 9 did not run: an earlier step had denied, and the settings were not read.
     public static let settingsUnread = DecisionFacts(rawValue: 1 << 15)
 
+    // Bits 16-19 have the level, 20-22 the link.
+
+    /// A snooze holds, alone or together with a window.
+    public static let snoozed = DecisionFacts(rawValue: 1 << 23)
+
     private static let levels: [MuteLevel] = [.unset, .all, .mentions, .mentionsOfMe, .mentionsOfAll, .blocked]
-    private static let links: [MuteChain.Link] = [.none, .user, .group, .app]
+    private static let links: [MuteChain.Link] = [.none, .user, .group, .app, .settings]
 
     /// The level of step 8 and the link of the chain that set it.
     mutating func keep(_ chain: MuteChain) {
@@ -66,7 +71,13 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
         return place < Self.levels.count ? Self.levels[place] : .unset
     }
 
-    public var link: MuteChain.Link { Self.links[Int(rawValue >> 20 & 3)] }
+    public var link: MuteChain.Link {
+        let place = Int(rawValue >> 20 & 7)
+        return place < Self.links.count ? Self.links[place] : .none
+    }
+
+    /// Step 8 may have said otherwise with the settings, which were not read: a link before them would have decided.
+    private var isLevelUnread: Bool { contains(.settingsUnread) && (link == .none || link == .app) }
 
     /// One step in words: its outcome as `explain` names it, and its input.
     public struct Step: Sendable, Equatable {
@@ -91,14 +102,18 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
         let forced = contains(.forced) ? ", forced" : ""
         steps.append(
             step(
-                .mute, contains(.muted) ? .convMuted : nil,
-                contains(.windowDecides) ? "the DND window decides" : "let through",
-                "\(MuteChain.text(level, by: link)), \(mention)\(forced)"))
+                .mute, contains(.muted) && !isLevelUnread ? .convMuted : nil,
+                contains(.windowDecides)
+                    ? "the DND window decides" : isLevelUnread ? "not looked at" : "let through",
+                isLevelUnread ? "" : "\(MuteChain.text(level, by: link)), \(mention)\(forced)"))
         steps.append(
             step(
                 .dnd, contains(.heldByQuiet) ? .dnd : nil,
                 contains(.settingsUnread) ? "not looked at" : "let through",
-                contains(.settingsUnread) ? "" : contains(.quiet) ? "active window\(forced)" : "no active window"))
+                contains(.settingsUnread)
+                    ? ""
+                    : contains(.snoozed)
+                        ? "snoozed\(forced)" : contains(.quiet) ? "active window\(forced)" : "no active window"))
         // The claim counts no message that was read or revoked before it.
         let isCounted = contains(.counted) && readReason == nil
         steps.append(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The chain of mute levels: the user's for the conversation, the group's for the member, the app's for the type.
+/// The chain of mute levels: the user's for the conversation, the group's for the member, the user's for the type, the app's for
+/// the type.
 ///
 /// The first link that is set decides. `unset` and an ended mute pass to the next link (contract section 5, step 8).
 public struct MuteChain: Sendable, Equatable {
@@ -15,6 +16,8 @@ public struct MuteChain: Sendable, Equatable {
 
     public enum Link: String, Sendable {
         case user, group, app
+        /// `settings.levels`.
+        case settings = "user's settings"
         /// No link is set: everything is allowed.
         case none
     }
@@ -29,6 +32,9 @@ public struct MuteChain: Sendable, Equatable {
         } else if conversation.type.hasMembers, let level = recipient.groupLevel, level != .unset {
             self.level = level
             self.link = .group
+        } else if let level = recipient.settings.levels[conversation.type], level != .unset {
+            self.level = level
+            self.link = .settings
         } else if let level = policy.defaultLevels[conversation.type], level != .unset {
             self.level = level
             self.link = .app

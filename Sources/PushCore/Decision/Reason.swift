@@ -18,6 +18,7 @@ public enum Reason: String, Sendable, CaseIterable {
     case tokenMoved = "token_moved"
     case activityOver = "activity_over"
     case coalesced
+    case alertsOff = "alerts_off"
 }
 
 /// The verdict of one (event, device) pair (contract section 3).

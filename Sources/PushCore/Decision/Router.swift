@@ -13,6 +13,8 @@ struct Router {
     private let conversation: String
     private let tokenType: TokenRecord.Kind
     private let strategy: Strategy
+    /// The message is pushed as an alert: it is neither silent nor a call.
+    private let isAlert: Bool
     /// Steps 2-9 allowed an alert.
     private let allowed: Bool
     /// A delivery may raise an alert: alerts are allowed, and the message is not silent.
@@ -25,6 +27,7 @@ struct Router {
         self.conversation = message.conversation.id
         self.tokenType = message.tokenType
         self.strategy = message.push.strategy ?? policy.strategy
+        self.isAlert = !message.push.silent && !message.push.voip
         self.allowed = allowed
         self.alerts = allowed && !message.push.silent
         self.now = now
@@ -73,6 +76,8 @@ struct Router {
         let live = presence.flatMap { recipient.presence[$0].liveness(at: now).isLive ? $0 : nil }
         let isDesktop = presence.map { recipient.presence[$0].platform.isDesktop } ?? false
         let holds = desktop.holds && !isDesktop
+        // The device shows no alert: nothing waits for a desktop, and a live device gets the message by its connection.
+        let isOff = !mayPush(token, of: recipient)
         switch (strategy, live) {
         case (.connectionElseAPNs, let live?), (.connectionOnly, let live?):
             return connection(live, of: recipient)
@@ -80,11 +85,17 @@ struct Router {
             return .none(.connectionOnly)
         case (.apnsThenConnection, let live?):
             // A held push cannot come first. The live device gets the message at once by its connection.
-            if holds { return connection(live, of: recipient) }
+            if holds || isOff { return connection(live, of: recipient) }
             return .apns(token: token, copyTo: Route.Copy(presence: live, mayAlert: alerts(by: live, of: recipient)))
         case (.connectionElseAPNs, nil), (.apnsThenConnection, nil), (.apnsOnly, _):
+            if isOff { return .none(.alertsOff) }
             return holds ? desktop.way(ofToken: token) : .apns(token: token, copyTo: nil)
         }
+    }
+
+    /// Whether a push of this message goes to the token: no alert goes to a device that shows none.
+    private func mayPush(_ token: Int, of recipient: borrowing Recipient) -> Bool {
+        recipient.tokens[token].record.showsAlerts || !isAlert
     }
 
     /// `active_conv` equals the conversation: the user looks at it.
@@ -128,6 +139,7 @@ struct Router {
     private func hasUsableToken(_ device: String, of recipient: borrowing Recipient) -> Bool {
         recipient.tokens.indices.contains { index in
             recipient.tokens[index].record.type == tokenType && recipient.tokens[index].device.isSame(as: device)
+                && mayPush(index, of: recipient)
         }
     }
 }

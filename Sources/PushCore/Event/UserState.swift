@@ -107,6 +107,10 @@ public struct UserState: Sendable {
         public var pushWhenDesktopOnline: Bool?
         /// 0-600.
         public var holdSeconds: Int?
+        /// 0 ends the snooze. Unix ms.
+        public var snoozeUntilMs: Int64?
+        /// The levels of the given types; `unset` clears one.
+        public var levels: TypeLevels = [:]
         public var language: String?
         /// ≤ 20 bytes; empty clears it.
         public var phone: String?

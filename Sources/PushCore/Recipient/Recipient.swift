@@ -51,8 +51,12 @@ public struct UserSettings: Sendable, Equatable {
     public var language: String?
     /// The number for the SMS supplement, ≤ 20 bytes.
     public var phone: String?
+    /// Until this time every alert is denied, as by a DND window of level 5; 0 for none. Unix ms.
+    public var snoozeUntilMs: Int64 = 0
     /// Seconds that a phone waits for the desktop, 0-600.
-    public var holdSeconds = 0
+    public var holdSeconds: Int16 = 0
+    /// The user's own level for each type of conversation.
+    public var levels: TypeLevels = [:]
     public var showDetail = true
     public var pushWhenDesktopOnline = true
 

@@ -22,6 +22,8 @@ public struct TokenRecord: Sendable, Equatable {
     public var boundMs: Int64
     public var environment: APNsEnvironment
     public var type: Kind
+    /// False if the device shows no alerts: none is pushed to it.
+    public var showsAlerts = true
 
     public enum Kind: String, Sendable {
         case alert, voip, activity, start
@@ -44,12 +46,12 @@ extension TokenRecord {
     public init(
         hex: String, environment: APNsEnvironment, topic: String, type: Kind, credential: String? = nil,
         contentKey: String? = nil, language: String? = nil, zone: String? = nil, activityID: String? = nil,
-        attributesType: String? = nil, boundMs: Int64
+        attributesType: String? = nil, boundMs: Int64, showsAlerts: Bool = true
     ) {
         self.init(
             hex: hex, topic: topic, credential: credential, contentKey: contentKey, language: language, zone: zone,
             activityID: activityID, attributesType: attributesType, boundMs: boundMs, environment: environment,
-            type: type)
+            type: type, showsAlerts: showsAlerts)
     }
 
     /// - Returns: whether a 410 applies to this binding. A token that was bound again after the 410's time is alive.

@@ -21,7 +21,7 @@ enum ScrubRule {
     case free
 
     enum Part {
-        case root, conversation, sender, audience, mention, push, force, aps, revoke, activity, token, quiet
+        case root, conversation, sender, audience, mention, push, force, aps, revoke, activity, token, quiet, levels
     }
 }
 
@@ -41,6 +41,7 @@ extension ScrubRule.Part {
         case .activity: Self.activityFields[key] ?? .free
         case .token: Self.tokenFields[key] ?? .free
         case .quiet: Self.quietFields[key] ?? .free
+        case .levels: Self.levelFields[key] ?? .free
         }
     }
 
@@ -61,13 +62,14 @@ extension ScrubRule.Part {
             "level", "until_ms", "value", "client_ms", "conn_epoch", "pid", "opened_ms", "arrived_ms", "show_detail",
             "push_when_desktop_online", "hold_s", "lang", "verdict", "reason", "apns_id", "status", "badge",
             "credential", "attempts", "latency_ms", "at_ms", "env", "topic", "cause", "timestamp_ms", "bound_ms",
-            "outcome", "lane",
+            "outcome", "lane", "snooze_until_ms",
         ],
         ids: ["event_id", "msg_id", "msg_ids", "uid", "device", "conv_id", "gateway"],
         [
             "conv": .part(.conversation), "from": .part(.sender), "to": .part(.audience), "mention": .part(.mention),
             "push": .part(.push), "revoke": .part(.revoke), "la": .part(.activity), "token": .part(.token),
-            "dnd": .part(.quiet), "event": .part(.root), "phone": .phone, "title": .text, "body": .text,
+            "dnd": .part(.quiet), "levels": .part(.levels), "event": .part(.root), "phone": .phone, "title": .text,
+            "body": .text,
         ])
 
     private static let conversationFields = table(words: ["type"], ids: ["id"], ["name": .text])
@@ -100,7 +102,9 @@ extension ScrubRule.Part {
         ],
         ids: ["activity_id"], ["state": .free, "attributes": .free, "alert": .free])
     private static let tokenFields = table(
-        words: ["env", "topic", "type", "bind_ver", "cert", "content_key", "lang", "tz", "attributes_type"],
+        words: ["env", "topic", "type", "bind_ver", "cert", "content_key", "lang", "tz", "attributes_type", "alerts"],
         ids: ["device", "activity_id"], ["token": .token])
-    private static let quietFields = table(words: ["on", "start", "end", "tz", "level"])
+    private static let quietFields = table(
+        words: ["on", "start", "end", "tz", "level", "days"], ["windows": .part(.quiet)])
+    private static let levelFields = table(words: ["p2p", "group", "ultra", "system", "custom"])
 }

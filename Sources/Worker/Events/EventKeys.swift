@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSON
+import PushCore
 
 /// The keys of a record's own object, for all kinds (contract section 2).
 enum RecordKey: Int, JSONKey {
@@ -8,6 +9,7 @@ enum RecordKey: Int, JSONKey {
     case la
     case uid, token, dnd, showDetail, pushWhenDesktopOnline, holdS, lang, convID, level, untilMs, upToSeq, upToMs
     case device, value, clientMs, connEpoch, msgIDs, pid, openedMs, arrivedMs, phone
+    case levels, snoozeUntilMs
 
     var name: StaticString {
         switch self {
@@ -49,6 +51,8 @@ enum RecordKey: Int, JSONKey {
         case .openedMs: "opened_ms"
         case .arrivedMs: "arrived_ms"
         case .phone: "phone"
+        case .levels: "levels"
+        case .snoozeUntilMs: "snooze_until_ms"
         }
     }
 }
@@ -144,6 +148,7 @@ enum ActivityKey: Int, JSONKey {
 
 enum TokenKey: Int, JSONKey {
     case device, token, env, topic, type, bindVer, cert, contentKey, lang, tz, activityID, attributesType
+    case alerts
 
     var name: StaticString {
         switch self {
@@ -159,6 +164,32 @@ enum TokenKey: Int, JSONKey {
         case .tz: "tz"
         case .activityID: "activity_id"
         case .attributesType: "attributes_type"
+        case .alerts: "alerts"
+        }
+    }
+}
+
+/// The conversation types of `settings.levels`.
+enum LevelKey: Int, JSONKey {
+    case p2p, group, ultra, system, custom
+
+    var name: StaticString {
+        switch self {
+        case .p2p: "p2p"
+        case .group: "group"
+        case .ultra: "ultra"
+        case .system: "system"
+        case .custom: "custom"
+        }
+    }
+
+    var type: Conversation.Kind {
+        switch self {
+        case .p2p: .p2p
+        case .group: .group
+        case .ultra: .ultra
+        case .system: .system
+        case .custom: .custom
         }
     }
 }

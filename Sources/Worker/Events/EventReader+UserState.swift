@@ -61,11 +61,27 @@ extension EventReader {
     }
 
     private func muteLevel(_ record: FieldScope<RecordKey>) throws(BadRecord) -> MuteLevel {
-        let number = try record.requiredInt(.level)
+        guard let level = try muteLevel(record, .level) else { throw record.missing(.level) }
+        return level
+    }
+
+    private func muteLevel<Key>(_ scope: FieldScope<Key>, _ key: Key) throws(BadRecord) -> MuteLevel? {
+        guard let number = try scope.int(key) else { return nil }
         guard let level = Int(exactly: number).flatMap({ MuteLevel(rawValue: $0) }) else {
-            throw record.outOfRange(.level, "must be one of -1, 0, 1, 2, 4, 5")
+            throw scope.outOfRange(key, "must be one of -1, 0, 1, 2, 4, 5")
         }
         return level
+    }
+
+    /// The levels of the types that the record names.
+    private func levels(_ record: FieldScope<RecordKey>) throws(BadRecord) -> TypeLevels {
+        guard let object = try record.object(.levels) else { return [:] }
+        let part = FieldScope(levelKeys.fields(of: object), path: "$.levels")
+        var levels: TypeLevels = [:]
+        for key in LevelKey.allCases {
+            if let level = try muteLevel(part, key) { levels[key.type] = level }
+        }
+        return levels
     }
 
     private func token(_ record: FieldScope<RecordKey>) throws(BadRecord) -> FieldScope<TokenKey> {
@@ -89,7 +105,7 @@ extension EventReader {
             zone: try zone(token, .tz),
             activityID: try token.filled(.activityID),
             attributesType: try token.filled(.attributesType),
-            boundMs: sentMs)
+            boundMs: sentMs, showsAlerts: try token.bool(.alerts) ?? true)
         if bound.type == .activity, bound.activityID == nil { throw token.missing(.activityID) }
         return UserState.Binding(device: device, token: bound, version: try token.requiredInt(.bindVer))
     }
@@ -119,6 +135,8 @@ extension EventReader {
         change.holdSeconds = try record.int(.holdS, in: 0...600)
         change.language = try record.string(.lang, bytes: InputLimit.word)
         change.phone = try record.string(.phone, bytes: InputLimit.phone)
+        change.levels = try levels(record)
+        change.snoozeUntilMs = try record.time(.snoozeUntilMs, mayBeZero: true)
         return change
     }
 }

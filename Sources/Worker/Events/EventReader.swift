@@ -34,6 +34,7 @@ public final class EventReader {
     let activityKeys: JSONKeyTable<ActivityKey>
     let tokenKeys: JSONKeyTable<TokenKey>
     let quietKeys: JSONKeyTable<QuietKey>
+    let levelKeys: JSONKeyTable<LevelKey>
     let zones: SystemZones
 
     /// - Parameters:
@@ -52,6 +53,7 @@ public final class EventReader {
         activityKeys = JSONKeyTable(unknown: unknown)
         tokenKeys = JSONKeyTable(unknown: unknown)
         quietKeys = JSONKeyTable(unknown: unknown)
+        levelKeys = JSONKeyTable(unknown: unknown)
         parser = JSONParser(maxBytes: maxBytes)
         checked = (0..<Self.checkedMax).map { _ in JSONParser(maxBytes: Self.checkedBytesMax) }
     }

@@ -181,6 +181,7 @@ extension Explainer {
                 step.input += user.presenceNotes[route.device] ?? ""
                 steps.append(step)
             }
+            if index == 0, user.decision.reachesNoAlert, let step = user.smsStep { steps.append(step) }
             explanations.append(try await explain(DeviceContext(user: user, route: route), steps + last))
         }
         return explanations

@@ -75,7 +75,7 @@ public enum TraceSentence {
         let until = record.facts.deniedUntilMs.map { " until \(end($0, seenAtMs: device.atMs))" } ?? ""
         return switch Reason(rawValue: device.reason) {
         case .convMuted: muted(record.facts, until)
-        case .dnd: Reason.dnd.words + until
+        case .dnd: (record.facts.contains(.snoozed) ? "the user snoozes all alerts" : Reason.dnd.words) + until
         case .noToken where device.device != nil: "no ack arrived, and the device has no token"
         case nil: device.reason
         case let reason?: reason.words
@@ -88,6 +88,7 @@ public enum TraceSentence {
         return switch facts.link {
         case .user: "the user muted the conversation\(until) (\(level))"
         case .group: "the group is muted (\(level))"
+        case .settings: "the user's settings.levels mute it (\(level))"
         case .app: "the app's default_levels mute it (\(level))"
         case .none: Reason.convMuted.words
         }
@@ -158,6 +159,7 @@ extension Reason {
         case .tokenMoved: "the token belongs to another user or device by now"
         case .activityOver: "the Live Activity is over"
         case .coalesced: "a later push includes it"
+        case .alertsOff: "the device shows no alerts (bind.token.alerts is false)"
         }
     }
 }

@@ -44,7 +44,8 @@ public struct ConfigurationChange: Sendable, Equatable {
 
     private static let hotKeys = ["log", "drain_s"]
     private static let hotAppKeys = [
-        "topic", "prefix", "profile", "strategy", "default_levels", "dnd_mode", "force_overrides_dnd", "dnd_digest",
+        "topic", "title", "prefix", "profile", "strategy", "default_levels", "dnd_mode", "force_overrides_dnd",
+        "dnd_digest",
         "clear_on_read", "badge_cap", "badge", "communication", "default_language", "default_tz", "templates",
         "coalesce",
         "credentials", "limits.rate", "limits.share", "limits.removals", "limits.suspects",

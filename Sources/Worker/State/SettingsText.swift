@@ -40,13 +40,24 @@ struct SettingsText {
         case (UInt8(ascii: "d"), UInt8(ascii: "l")): level = text == "1" ? 1 : 5
         case (UInt8(ascii: "s"), UInt8(ascii: "d")): plain.showDetail = text != "0"
         case (UInt8(ascii: "p"), UInt8(ascii: "d")): plain.pushWhenDesktopOnline = text != "0"
-        case (UInt8(ascii: "h"), UInt8(ascii: "o")): plain.holdSeconds = min(max(0, Int(text) ?? 0), 600)
+        case (UInt8(ascii: "h"), UInt8(ascii: "o")): plain.holdSeconds = Int16(min(max(0, Int(text) ?? 0), 600))
         case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = text.isEmpty ? nil : text
         case (UInt8(ascii: "p"), UInt8(ascii: "h")):
             plain.phone = text.isEmpty || text.utf8.count > InputLimit.phone ? nil : text
+        case (UInt8(ascii: "s"), UInt8(ascii: "n")): plain.snoozeUntilMs = max(0, Int64(text) ?? 0)
+        case (UInt8(ascii: "l"), let letter):
+            guard let type = Self.levelFields.first(where: { $0.letter == letter })?.type else { return }
+            plain.levels[type] = Int(text).flatMap { MuteLevel(rawValue: $0) }
         default: break
         }
     }
+
+    /// The second letter of each level's field, behind `l`.
+    private static let levelFields: [(letter: UInt8, type: Conversation.Kind)] = [
+        (UInt8(ascii: "p"), .p2p), (UInt8(ascii: "g"), .group), (UInt8(ascii: "u"), .ultra),
+        (UInt8(ascii: "s"), .system),
+        (UInt8(ascii: "c"), .custom),
+    ]
 
     /// A minute of the day, 0-1439.
     private static func minute(_ text: String) -> Int? {
@@ -96,6 +107,10 @@ struct SettingsText {
         add("ho", change.holdSeconds.map { String($0) })
         add("la", change.language)
         add("ph", change.phone)
+        add("sn", change.snoozeUntilMs.map { String($0) })
+        for (letter, type) in levelFields {
+            add("l\(Character(UnicodeScalar(letter)))", change.levels[type].map { String($0.rawValue) })
+        }
         return pairs
     }
 }

@@ -52,6 +52,7 @@ extension StateStore {
             command.arg(binding.boundActivity ?? "")
             for word in TokenText.words(binding.token) { command.arg(word) }
             command.arg(StateKeys.time(nowMs))
+            command.arg(TokenText.tail(binding.token))
         }
     }
 

@@ -36,15 +36,23 @@ public struct DueUser: Sendable, Equatable {
 
 /// The digest after DND (`dnd_digest`): each user's held messages, and their due time.
 extension StateStore {
-    /// Two nights. A digest that was not sent within this time is dropped.
+    /// Two nights after it is due. A digest that was not sent within this time is dropped.
     private static let digestSeconds: Int64 = 172_800
 
-    func holdForDigest(app: String, uid: String, _ subject: ClaimSubject, tag: UInt64) throws(RedisFault) {
+    /// At most as long as the ledger, which knows the messages in it: a snooze may have no end.
+    private static func seconds(untilMs endMs: Int64, nowMs: Int64) -> Int64 {
+        min(max(0, endMs &- nowMs) / 1000 &+ digestSeconds, StateKeys.ledgerSeconds)
+    }
+
+    /// - Parameter untilMs: when the digest is due.
+    func holdForDigest(
+        app: String, uid: String, _ subject: ClaimSubject, untilMs: Int64, nowMs: Int64, tag: UInt64
+    ) throws(RedisFault) {
         try change(tag, StateScripts.holdForDigest, keyCount: 2) { command in
             command.key("c:g", app, uid)
             command.key("c:l", app, uid)
             command.ledgerMember(subject, digest: StateKeys.digest(subject.conversation))
-            command.arg(Self.digestSeconds)
+            command.arg(Self.seconds(untilMs: untilMs, nowMs: nowMs))
         }
     }
 
@@ -77,6 +85,16 @@ extension StateStore {
             command.key("c:s", app, uid)
             command.arg(Self.digestSeconds)
         }
+    }
+
+    /// The digest is due later than when it was taken: DND holds again. Two commands with the same tag.
+    func putOffDigest(of user: DueUser, toMs: Int64, nowMs: Int64, tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg(word: "EXPIRE")
+            command.key("c:h", user.app, user.uid)
+            command.arg(Self.seconds(untilMs: toMs, nowMs: nowMs))
+        }
+        try planDue(user, atMs: toMs, tag: tag)
     }
 
     /// Nothing is due for the user any more. The reply is an integer.

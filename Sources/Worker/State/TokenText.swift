@@ -6,8 +6,9 @@ import PushCore
 /// A bound token as stored in the user's hash.
 ///
 /// Field: `t` + kind + device with its length + activity id, or for a start token its attributes type. Record, version
-/// 1: `1 <version> <bound_ms> <token> <p|s> ` followed by topic, credential, content key, language, zone. Scripts read
-/// its first four words, and the part after the topic. A newer worker may add more at the end.
+/// 1: `1 <version> <bound_ms> <token> <p|s> ` followed by topic, credential, content key, language, zone, and `1:0` if the
+/// device shows no alerts. Scripts read its first four words, and the part after the topic. A newer worker may add more at the
+/// end.
 enum TokenText {
     static func letter(_ kind: TokenRecord.Kind) -> String {
         switch kind {
@@ -49,8 +50,11 @@ enum TokenText {
         for word in [token.record.credential, token.record.contentKey, token.record.language, token.record.zone] {
             CompactText.append(word, to: &text)
         }
-        return text
+        return text + tail(token.record)
     }
+
+    /// What follows the zone; empty for a device that shows alerts, so that its record is as an older worker writes it.
+    static func tail(_ record: TokenRecord) -> String { record.showsAlerts ? "" : "1:0" }
 
     /// Credential, content key, language and zone of a bind; `=` keeps the token's value.
     static func words(_ record: TokenRecord) -> [String] {
@@ -87,7 +91,7 @@ enum TokenText {
             credential: text.optional(atMost: most), contentKey: text.optional(atMost: most),
             language: text.optional(atMost: most), zone: text.optional(atMost: most),
             activityID: kind == .activity ? suffix : nil, attributesType: kind == .start ? suffix : nil,
-            boundMs: boundMs)
+            boundMs: boundMs, showsAlerts: !text.skip("1:0"))
         return BoundToken(device: device, record: token, version: version)
     }
 

@@ -126,6 +126,7 @@ enum CountedReason {
         "ExpiredProviderToken", "Forbidden", "InvalidProviderToken", "MissingProviderToken", "UnrelatedKeyIdInToken",
         "BadPath", "MethodNotAllowed", "ExpiredToken", "Unregistered", "PayloadTooLarge",
         "TooManyProviderTokenUpdates", "TooManyRequests", "InternalServerError", "ServiceUnavailable", "Shutdown",
+        "alerts_off",
     ]
     private static let other: UInt8 = 255
     private static let codes: [String: UInt8] = Dictionary(

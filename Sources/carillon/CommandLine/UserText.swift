@@ -54,6 +54,15 @@ enum UserText {
         rows.append(("push_when_desktop_online", String(settings.pushWhenDesktopOnline)))
         if settings.holdSeconds > 0 { rows.append(("hold_s", "\(settings.holdSeconds) s")) }
         if let language = settings.language { rows.append(("lang", language)) }
+        for type in Conversation.Kind.allCases {
+            guard let level = settings.levels[type], level != .unset else { continue }
+            rows.append(("levels.\(type.rawValue)", "\(level.rawValue): \(level.rule)"))
+        }
+        if settings.snoozeUntilMs > 0 {
+            let isOver = settings.snoozeUntilMs <= Loop.wallMs()
+            rows.append(
+                ("snooze_until_ms", "\(time(settings.snoozeUntilMs))\(isOver ? ", over" : ", no alert until then")"))
+        }
         return rows
     }
 
@@ -109,6 +118,9 @@ enum UserText {
             guard let value else { continue }
             let isUnknown = name == "tz" && !value.isEmpty && !isKnown(value)
             parts.append("\(name) \(value)\(isUnknown ? " (unknown, ignored)" : "" as String)")
+        }
+        if !record.showsAlerts {
+            parts.append(Style.yellow("shows no alerts (alerts is false in its bind): none is pushed to it"))
         }
         return parts.joined(separator: "  ")
     }
@@ -202,6 +214,17 @@ enum UserText {
         writer.member("push_when_desktop_online", settings.pushWhenDesktopOnline)
         writer.member("hold_s", Int64(settings.holdSeconds))
         writer.member("lang", ifPresent: settings.language)
+        if !settings.levels.isEmpty {
+            writer.key("levels")
+            writer.beginObject()
+            for type in Conversation.Kind.allCases {
+                guard let level = settings.levels[type] else { continue }
+                writer.key(escaping: type.rawValue)
+                writer.int(Int64(level.rawValue))
+            }
+            writer.endObject()
+        }
+        if settings.snoozeUntilMs > 0 { writer.member("snooze_until_ms", settings.snoozeUntilMs) }
         writer.endObject()
     }
 
@@ -238,6 +261,7 @@ enum UserText {
         writer.member("topic", record.topic)
         writer.member("bind_ver", token.version)
         writer.member("bound_ms", record.boundMs)
+        writer.member("alerts", record.showsAlerts)
         writer.member("cert", ifPresent: record.credential)
         writer.member("content_key", ifPresent: record.contentKey)
         writer.member("lang", ifPresent: record.language)

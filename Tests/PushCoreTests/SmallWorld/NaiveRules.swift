@@ -36,7 +36,7 @@ struct NaiveRules {
         }
     }
 
-    /// The user's level, else the group's, else the app's; 0 and a mute that is over look further.
+    /// The user's level, else the group's, else the user's for the type, else the app's; 0 and a mute that is over look further.
     var level: Int {
         let own =
             switch world.userMute {
@@ -49,6 +49,7 @@ struct NaiveRules {
             }
         if own != 0 { return own }
         if isGroup && world.groupLevel != 0 { return world.groupLevel }
+        if world.typeLevel != 0 { return world.typeLevel }
         return world.appLevel
     }
 
@@ -62,7 +63,10 @@ struct NaiveRules {
         return !world.mentionsAll
     }
 
-    var isInWindow: Bool { world.window == .level1 || world.window == .level5 }
+    /// A snooze is as a window of level 5.
+    var isSnoozed: Bool { world.window == .snooze || world.window == .level1AndSnooze }
+
+    var isInWindow: Bool { world.window == .level1 || world.window == .level5 || isSnoozed }
 
     var comesThroughWindow: Bool {
         if world.window == .level1 && isGroup && isMentioned { return true }
@@ -107,7 +111,9 @@ struct NaiveRules {
     }
 
     func way(_ presence: SmallWorld.Presence, _ token: SmallWorld.Token, isDesktop: Bool) -> String? {
-        let hasToken = world.isVoip ? token == .voip : token == .alert
+        let hasToken = world.isVoip ? token == .voip : token == .alert || token == .alertOff
+        // No alert is pushed to a device that shows none; other pushes are.
+        let isOff = token == .alertOff && !world.isSilent
         let isLive = isLive(presence)
         let delivery = delivery(to: presence)
         if !isAllowed {
@@ -119,15 +125,18 @@ struct NaiveRules {
         case 1:
             if isLive { return delivery }
             if !hasToken { return nil }
+            if isOff { return "alerts_off" }
             return waits ? waiting : "apns"
         case 2:
             if !hasToken { return nil }
+            if isOff { return "alerts_off" }
             return waits ? waiting : "apns"
         case 3:
             if isLive { return delivery }
             return hasToken ? "connection_only" : nil
         default:
             if !hasToken { return isLive ? delivery : nil }
+            if isOff { return isLive ? delivery : "alerts_off" }
             if waits { return isLive ? delivery : waiting }
             if !isLive { return "apns" }
             // Its copy never alerts where a delivery would not.
@@ -141,7 +150,10 @@ struct NaiveRules {
         return presence == .justLeft ? "alert/4000" : "alert/8000"
     }
 
-    var desktopIsPushed: Bool { world.desktopToken == (world.isVoip ? .voip : .alert) }
+    var desktopIsPushed: Bool {
+        if world.isVoip { return world.desktopToken == .voip }
+        return world.desktopToken == .alert || world.desktopToken == .alertOff && world.isSilent
+    }
 
     /// Behind a live desktop.
     var waiting: String {

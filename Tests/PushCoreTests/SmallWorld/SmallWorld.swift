@@ -9,6 +9,8 @@ struct SmallWorld {
     var type = Conversation.Kind.group
     var userMute = UserMute.none
     var groupLevel = 0
+    /// The user's own for the type, `settings.levels`.
+    var typeLevel = 0
     var appLevel = 0
     var mentionsMe = false
     var mentionsAll = false
@@ -38,7 +40,7 @@ struct SmallWorld {
         case none, all, mentions, mentionsOfMe, mentionsOfAll, blocked, blockedButOver
     }
     enum Force: CaseIterable { case none, me, others, nobody, all }
-    enum Window: CaseIterable { case none, notNow, level1, level5 }
+    enum Window: CaseIterable { case none, notNow, level1, level5, snooze, level1AndSnooze, snoozeIsOver }
     enum Veto: CaseIterable { case none, pushOff, customWithoutContent, customWithContent }
     enum Staleness: CaseIterable { case none, read, revoked, expired }
     enum Badge: CaseIterable { case wanted, unwanted, revokeDecreases, revokeCounts }
@@ -47,7 +49,8 @@ struct SmallWorld {
     }
     /// The message goes to one device only.
     enum Only: String, CaseIterable { case all, phone, pad, desk, phoneByToken }
-    enum Token: CaseIterable { case none, alert, voip, activity }
+    /// `alertOff`: of a device that shows no alerts.
+    enum Token: CaseIterable { case none, alert, voip, activity, alertOff }
 
     static let now: Int64 = 1_700_049_600_000
 
@@ -119,17 +122,24 @@ struct SmallWorld {
         case .blockedButOver: recipient.mute = .init(level: .blocked, untilMs: Self.now)
         }
         recipient.groupLevel = groupLevel == 0 ? nil : MuteLevel(rawValue: groupLevel)
+        recipient.settings.levels[type] = typeLevel == 0 ? nil : MuteLevel(rawValue: typeLevel)
         recipient.isRevoked = staleness == .revoked
         recipient.read = staleness == .read ? .init(seq: 10) : .init(seq: 9)
         // 12:00 UTC.
         switch window {
         case .none: break
         case .notNow: recipient.settings.dnd = .init(on: true, start: 721, end: 720)
-        case .level1: recipient.settings.dnd = .init(on: true, start: 720, end: 721, level: 1)
+        case .level1, .level1AndSnooze: recipient.settings.dnd = .init(on: true, start: 720, end: 721, level: 1)
         case .level5: recipient.settings.dnd = .init(on: true, start: 719, end: 0, level: 5)
+        case .snooze, .snoozeIsOver: break
+        }
+        switch window {
+        case .snooze, .level1AndSnooze: recipient.settings.snoozeUntilMs = Self.now + 1
+        case .snoozeIsOver: recipient.settings.snoozeUntilMs = Self.now
+        case .none, .notNow, .level1, .level5: break
         }
         recipient.settings.pushWhenDesktopOnline = pushWhenDesktopOnline
-        recipient.settings.holdSeconds = holdSeconds
+        recipient.settings.holdSeconds = Int16(holdSeconds)
         add("phone", .ios, phone, phoneToken, to: &recipient)
         add("pad", .ipad, pad, padToken, to: &recipient)
         add("desk", .mac, desktop, desktopToken, to: &recipient)
@@ -140,8 +150,10 @@ struct SmallWorld {
         _ device: String, _ platform: DevicePresence.Platform, _ presence: Presence, _ token: Token,
         to recipient: inout Recipient
     ) {
-        if let type = TokenRecord.Kind(rawValue: "\(token)") {
-            let record = TokenRecord(hex: device + "'s", environment: .production, topic: "t", type: type, boundMs: 1)
+        if let type = token == .alertOff ? .alert : TokenRecord.Kind(rawValue: "\(token)") {
+            let record = TokenRecord(
+                hex: device + "'s", environment: .production, topic: "t", type: type, boundMs: 1,
+                showsAlerts: token != .alertOff)
             recipient.tokens.append(BoundToken(device: device, record: record, version: 1))
         }
         if presence == .none { return }

@@ -30,8 +30,9 @@ import Testing
         world.phoneToken = .alert
         for userMute in SmallWorld.UserMute.allCases {
             world.userMute = userMute
-            for (groupLevel, appLevel) in Self.furtherLevels(behind: userMute) {
+            for (groupLevel, typeLevel, appLevel) in Self.furtherLevels(behind: userMute) {
                 world.groupLevel = groupLevel
+                world.typeLevel = typeLevel
                 world.appLevel = appLevel
                 for (mentionsMe, mentionsAll) in [(false, false), (true, false), (false, true), (true, true)] {
                     world.mentionsMe = mentionsMe
@@ -40,13 +41,16 @@ import Testing
                 }
             }
         }
-        check.expectNone(atLeast: (2 * 7 + 5 * 2) * 4 * 5 * 4 * 2 * 14)
+        check.expectNone(atLeast: (2 * 11 + 5 * 2) * 4 * 5 * 7 * 2 * 14)
     }
 
-    /// The group's and the app's, in full where the user's own says nothing.
-    private static func furtherLevels(behind userMute: SmallWorld.UserMute) -> [(Int, Int)] {
+    /// The group's, the user's for the type and the app's, in full where the user's own says nothing.
+    private static func furtherLevels(behind userMute: SmallWorld.UserMute) -> [(Int, Int, Int)] {
         userMute == .none || userMute == .blockedButOver
-            ? [(0, 0), (-1, 5), (1, 0), (2, 0), (5, -1), (0, 4), (0, 5)] : [(0, 0), (5, -1)]
+            ? [
+                (0, 0, 0), (-1, 0, 5), (1, 0, 0), (2, 0, 0), (5, 0, -1), (0, 0, 4), (0, 0, 5), (0, 5, -1), (0, -1, 5),
+                (0, 2, 5), (-1, 5, 0),
+            ] : [(0, 0, 0), (5, 5, -1)]
     }
 
     private func forEachForceAndWindow(_ world: inout SmallWorld, _ check: inout Check) {
@@ -99,14 +103,14 @@ import Testing
                 world.phoneToken = phoneToken
                 for desktop in SmallWorld.Presence.allCases {
                     world.desktop = desktop
-                    for desktopToken in [SmallWorld.Token.none, .alert] {
+                    for desktopToken in [SmallWorld.Token.none, .alert, .alertOff] {
                         world.desktopToken = desktopToken
                         forEachPadAndKind(&world, &check)
                     }
                 }
             }
         }
-        check.expectNone(atLeast: 8 * 4 * 8 * 2 * 4 * 3 * 2 * 9)
+        check.expectNone(atLeast: 8 * 5 * 8 * 3 * 4 * 3 * 2 * 9)
     }
 
     private func forEachPadAndKind(_ world: inout SmallWorld, _ check: inout Check) {

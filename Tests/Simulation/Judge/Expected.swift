@@ -32,7 +32,8 @@ struct Expected {
     var title: String? {
         if isHidden { return nil }
         let own = words.template.map { texts.title(name: $0["name"] ?? "") } ?? words.title
-        if merged > 1, own == nil, !event.isGroup, !event.isOfSystem, words.hasPrefix { return Self.nick }
+        let isOfOne = merged <= 1 || !event.isGroup && !event.isOfSystem
+        if own == nil, isOfOne, app.title != "none" || merged > 1 && words.hasPrefix { return Self.nick }
         return own
     }
 

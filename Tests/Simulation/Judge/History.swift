@@ -35,6 +35,7 @@ struct History {
         var language: String?
         var zone: String?
         var contentKey: String?
+        var showsAlerts = true
         /// What the bind alone says, for a binding that another user may have ended before.
         var freshWords = FreshWords()
     }
@@ -78,6 +79,7 @@ struct History {
                 token.language = Self.merged(state.words.language, former?.language)
                 token.zone = Self.merged(state.words.zone, former?.zone)
                 token.contentKey = Self.merged(state.words.contentKey, former?.contentKey)
+                token.showsAlerts = state.words.alerts ?? true
                 tokens.removeAll { $0.hex == hex || $0.hex == replaced?.hex }
                 tokens.append(token)
             case .unbind(_, let hex): tokens.removeAll { $0.hex == hex }

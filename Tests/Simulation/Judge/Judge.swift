@@ -166,6 +166,7 @@ struct Judge {
         checkDeliveries()
         checkAcks()
         checkDesktops()
+        checkChoices()
         checkAlerts()
         checkBadges()
         checkNumbers()

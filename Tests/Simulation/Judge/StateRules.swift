@@ -91,7 +91,8 @@ extension Judge {
             else { return nil }
             return result.outcome == "applied" ? nil : "the token is the user's"
         case .ack: return result.outcome == "applied" ? nil : "an ack always counts"
-        case .mute, .quiet, .quietSwitch, .quietLevel, .showsDetail, .desktopPolicy, .language, .phone:
+        case .mute, .quiet, .quietSwitch, .quietLevel, .typeLevel, .snooze, .showsDetail, .desktopPolicy, .language,
+            .phone:
             return result.outcome == "ignored" ? "settings are never ignored" : nil
         case .read, .report: return result.outcome == "ignored" ? "it is never ignored" : nil
         case .pushReport: return nil
@@ -134,8 +135,9 @@ extension StateSent {
             conversation == otherConversation && sentMs >= other.sentMs
         case (.quiet, .quiet), (.showsDetail, .showsDetail), (.quietSwitch, .quietSwitch), (.quietLevel, .quietLevel),
             (.quiet, .quietSwitch), (.quiet, .quietLevel), (.language, .language), (.phone, .phone),
-            (.desktopPolicy, .desktopPolicy):
+            (.desktopPolicy, .desktopPolicy), (.snooze, .snooze):
             sentMs >= other.sentMs
+        case (.typeLevel(let type, _), .typeLevel(let otherType, _)): type == otherType && sentMs >= other.sentMs
         case (.report(_, let ms), .report(_, let otherMs)): ms >= otherMs
         case (.read(let conversation, let upTo), .read(let otherConversation, let otherUpTo)):
             conversation == otherConversation && upTo >= otherUpTo && sentMs <= other.sentMs

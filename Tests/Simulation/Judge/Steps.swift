@@ -34,7 +34,8 @@ struct Steps {
         denials.append(("msg_push_off", isVetoed ? .always : .never))
         let isMention = words.mentionsAll || words.mentioned.contains(uid)
         let levels = Self.levels(event, app, groupLevel: groupLevel, history, from: from, to: to, clock)
-        let windows = Self.windows(history, app, from: from, to: to, clock)
+        let windows = Self.snoozed(
+            Self.windows(history, app, from: from, to: to, clock), history, from: from, to: to, clock)
         var (mutes, quiets, counted): ([Bool], [Bool], [Bool]) = ([], [], [])
         for level in levels {
             for window in windows {
@@ -127,10 +128,11 @@ struct Steps {
             if clock.ms(from) - clock.slackMs < until { levels.append(mute.level) }
             if clock.ms(to) + clock.slackMs >= until { levels.append(0) }
         }
-        return levels.map { level in
-            if level != 0 { return level }
-            if event.isGroup { return groupLevel != 0 ? groupLevel : app.groupLevel }
-            return 0
+        let own = typeLevels(event, history, from: from, to: to)
+        return levels.flatMap { level in
+            if level != 0 { return [level] }
+            if event.isGroup, groupLevel != 0 { return [groupLevel] }
+            return own.map { $0 == 0 && event.isGroup ? app.groupLevel : $0 }
         }
     }
 

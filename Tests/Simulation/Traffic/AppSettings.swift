@@ -22,6 +22,8 @@ public struct AppSettings: Sendable {
     /// `default_levels` of groups.
     public var groupLevel = 0
     public var isCommunication = false
+    /// `title`, for alerts without one. No conversation has a name.
+    public var title = "none"
     public var defaultLanguage = "zh-Hans"
     /// What is before and after the name in `prefix`.
     public var prefix = ("", ": ")
@@ -64,6 +66,7 @@ public struct AppSettings: Sendable {
                 clear_on_read: \(clearsOnRead)
                 dnd_digest: \(sendsDigests)
                 communication: \(isCommunication)
+                title: \(title)
                 default_language: \(defaultLanguage)
                 prefix: "\(prefix.0){nick}\(prefix.1)"
                 templates: \(key.templatesPath)
@@ -85,6 +88,7 @@ public struct AppSettings: Sendable {
         if burstTenths > 0 { parts.append("bursts of \(burstTenths * 100) ms") }
         if inFlight < 2000 { parts.append("\(inFlight) in flight") }
         if isCommunication { parts.append("communication") }
+        if title != "none" { parts.append("title \(title)") }
         if defaultLanguage != "zh-Hans" { parts.append(defaultLanguage) }
         if groupLevel > 0 { parts.append("groups at level \(groupLevel)") }
         return parts.joined(separator: ", ")

@@ -85,9 +85,13 @@ public struct Plan: Sendable {
         case switches
         /// APNs answers 429 with a long `Retry-After` to two apps, to one of them for long.
         case throttles
+        /// Users' levels for types of conversations, snoozes, devices without alerts, and titles of apps.
+        case choices
 
         /// Drawn from numbers of their own: the seeds keep the rest of their worlds.
-        fileprivate static let drawnApart: [Kind] = [.oddTimes, .transactions, .copies, .switches, .throttles]
+        fileprivate static let drawnApart: [Kind] = [
+            .oddTimes, .transactions, .copies, .switches, .throttles, .choices,
+        ]
     }
 
     /// The world begins so long before the boundary of a minute; windows of quiet hours begin and end there.
@@ -144,6 +148,7 @@ public struct Plan: Sendable {
         }
         if faults == nil { drawFaultsApart() }
         kinds.formUnion(added)
+        drawTitles()
         if added.contains(.throttles) { (self.faults, faultCount) = ([], 0) }
         fitThrottles()
     }
@@ -155,6 +160,12 @@ public struct Plan: Sendable {
             faults.append(kind)
             faultCount += 1
         }
+    }
+
+    private mutating func drawTitles() {
+        guard kinds.contains(.choices) else { return }
+        var own = SmallRandom(seed: seed ^ 0x717_1E5)
+        for index in apps.indices { apps[index].title = ["none", "nick", "conversation"][Int(own.next(in: 0...2))] }
     }
 
     /// Two apps, with time enough for work that waits; nothing else goes wrong.
@@ -199,7 +210,7 @@ extension Plan.Kind {
         case .mentions, .forces, .quiet, .expiry, .excludes: 50
         case .options, .languages, .versions: 50
         case .reports, .hiding, .desktops, .activities, .bursts, .doubles, .openings: 35
-        case .oddTimes, .transactions, .copies, .switches: 30
+        case .oddTimes, .transactions, .copies, .switches, .choices: 30
         // Only with `--kinds throttles`.
         case .throttles: 0
         case .crowds: 8

@@ -167,6 +167,10 @@ struct StateSent {
         /// `dnd.on` alone, or `dnd.level` alone: the rest stays.
         case quietSwitch(Bool)
         case quietLevel(Int)
+        /// `levels` of one type.
+        case typeLevel(type: String, level: Int)
+        /// `snooze_until_ms`; 0 ends it.
+        case snooze(untilMs: Int64)
         case showsDetail(Bool)
         /// `lang`; empty clears it.
         case language(String)
@@ -197,6 +201,7 @@ struct StateSent {
         var language: String?
         var zone: String?
         var contentKey: String?
+        var alerts: Bool?
     }
 
     var kind: Kind

@@ -25,6 +25,8 @@ final class Traffic {
     private(set) var groups: [Group] = []
     let plan: Plan
     let system: SimulatedSystem
+    /// For what users choose.
+    var choices: SmallRandom
     private let story: Story
     var random: SmallRandom
     /// For kinds of traffic that came later: the others keep their numbers.
@@ -59,6 +61,7 @@ final class Traffic {
         self.append = append
         random = SmallRandom(seed: plan.seed ^ 0x7AFF1C)
         extra = SmallRandom(seed: plan.seed ^ 0xE47A)
+        choices = SmallRandom(seed: plan.seed ^ 0xC401_CE5)
         for app in plan.apps {
             for number in 1...max(1, plan.usersPerApp) {
                 people.append(Person(app: app.id, uid: "u\(number)", devices: makeDevices()))
@@ -133,6 +136,7 @@ final class Traffic {
         some(.crowds, chance(1...2)) { [unowned self] in crowd() }
         some(.versions, chance(1...4)) { [unowned self] in bindAgain() }
         some(.versions, chance(0...3)) { [unowned self] in adjust() }
+        beginChoices(until: range.upperBound)
         guard plan.kinds.contains(.switches) else { return }
         for _ in 0..<extra.next(in: 1...3) {
             system.after(nanos: extra.next(in: range)) { [unowned self] in switchAccount() }
@@ -351,7 +355,7 @@ final class Traffic {
                 "\"token\":{\"device\":\"\(device)\",\"token\":\"\(token)\",\"env\":\"production\","
                     + "\"topic\":\"com.example.\(app)\",\"type\":\"\(type.rawValue)\",\"bind_ver\":\(words.version)"
                     + member("activity_id", activity) + member("lang", words.language) + member("tz", words.zone)
-                    + member("content_key", words.contentKey) + "}"
+                    + member("content_key", words.contentKey) + (words.alerts.map { ",\"alerts\":\($0)" } ?? "") + "}"
             )
         case .unbind(let device, let token):
             return (
@@ -371,6 +375,8 @@ final class Traffic {
             )
         case .quietSwitch(let isOn): return ("settings", "\"dnd\":{\"on\":\(isOn)}")
         case .quietLevel(let level): return ("settings", "\"dnd\":{\"level\":\(level)}")
+        case .typeLevel(let type, let level): return ("settings", "\"levels\":{\"\(type)\":\(level)}")
+        case .snooze(let untilMs): return ("settings", "\"snooze_until_ms\":\(untilMs)")
         case .language(let language): return ("settings", "\"lang\":\"\(language)\"")
         case .phone(let number): return ("settings", "\"phone\":\"\(number)\"")
         case .showsDetail(let shows): return ("settings", "\"show_detail\":\(shows)")

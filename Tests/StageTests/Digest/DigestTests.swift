@@ -23,6 +23,39 @@ struct Digests {
         return stage
     }
 
+    /// The digest itself is denied by no level, and by a snooze that goes on.
+    @Test func `a snooze holds what comes, and its end brings the digest`() throws {
+        let stage = try Stage.here
+        let hourMs: Int64 = 3_600_000
+        let end = nowMs + 72 * hourMs
+        try stage.play(
+            state: [
+                .bind("g10"),
+                .state(
+                    "settings", "g10", sentMs: nowMs - 5000, #""snooze_until_ms":\#(end),"levels":{"system":5}"#),
+            ],
+            events: [.message("g10-1", to: ["g10"], seq: 1), .message("g10-2", to: ["g10"], seq: 2)])
+        #expect(try stage.look().outcomes(of: "g10-2") == ["g10 suppressed dnd"])
+        let due = DigestWorld.due("g10")
+        #expect(try stage.redisText("ZSCORE \(due.key) \(due.member)").hasSuffix(" \(end)"))
+        // Two nights more than the snooze.
+        let seconds = try #require(Int(try stage.redisText("TTL c:g:{im:g10}").dropFirst()))
+        #expect((119 * 3600...120 * 3600).contains(seconds), "\(seconds)")
+        // The snooze becomes longer.
+        let later = end + 100 * hourMs
+        try stage.play(state: [.state("settings", "g10", #""snooze_until_ms":\#(later)"#)])
+        try stage.redis(["ZADD \(due.key) XX 1 \(due.member)"])
+        try until("it is put off to the snooze's end") {
+            try stage.redisText("ZSCORE \(due.key) \(due.member)").hasSuffix(" \(later)")
+        }
+        let kept = try #require(Int(try stage.redisText("TTL c:h:{im:g10}").dropFirst()))
+        #expect(kept > 172 * 3600, "\(kept)")
+        try stage.play(state: [.state("settings", "g10", sentMs: nowMs + 1, #""snooze_until_ms":0"#)])
+        try stage.redis(["ZADD \(due.key) XX 1 \(due.member)"])
+        try until("the digest is out") { try isDone("g10", stage) }
+        #expect(body(try stage.look().accepted(token("g10", "phone")).last) == "You have 2 new messages")
+    }
+
     /// The user's time has come.
     private func makeDue(_ uid: String, _ stage: Stage, quietEnds: Bool = true) throws {
         if quietEnds { try stage.play(state: [.state("settings", uid, Self.loud)]) }

@@ -37,6 +37,31 @@ import VirtualStage
         #expect(asked.sorted() == ["q1-a all_failed", "q5-a all_failed", "q7-a all_failed"])
     }
 
+    /// For an SMS the token of a device that shows no alerts is of no use.
+    @Test func `an SMS is asked for where all devices show no alerts`() throws {
+        let off = #","alerts":false"#
+        let push = #""content":"x","sms":true"#
+        let seen = try Stage.here.play(
+            state: [
+                .bind("qa", "phone", off), .bind("qa", "pad", off), .bind("qb", "phone", off), .bind("qb", "pad"),
+                .bind("qc", "phone", off),
+                .read("qc", #""up_to_seq":9"#), .bind("qd", "phone", off),
+                .bind("qd", "pad", as: token("qd", "pad", TokenPrefix.badToken)),
+                .state("mute", "qe", #""conv_id":"c-qe","level":5"#), .bind("qe", "phone", off),
+            ],
+            events: ["qa", "qb", "qc", "qd", "qe"].map { Line.message("\($0)-a", to: [$0], seq: 3, push: push) }
+                + [.message("qa-b", to: ["qa"], push: #""content":"x""#)])
+        #expect(
+            seen.outcomes(of: "qa-a").sorted() == ["qa/pad suppressed alerts_off", "qa/phone suppressed alerts_off"])
+        #expect(seen.outcomes(of: "qb-a").sorted() == ["qb/pad accepted ok 1", "qb/phone suppressed alerts_off"])
+        let asked = seen.sms.compactMap { record -> String? in
+            guard let id = record["msg_id"]?.string, ["qa", "qb", "qc", "qd", "qe"].contains(String(id.prefix(2)))
+            else { return nil }
+            return "\(id) \(record["reason"]?.string ?? "?")"
+        }
+        #expect(asked.sorted() == ["qa-a no_token", "qd-a all_failed"])
+    }
+
     @Test func noSMSIsAskedForWhileADeviceIsLive() throws {
         let stage = try Stage.here
         try stage.redis([

@@ -66,6 +66,7 @@ struct ConfigurationProblemTests {
             "apps[0].coalesce.window_s cannot be used with badge: none: the client would count several messages as one"),
         app("prefix: \(String(repeating: "x", count: 257))", "apps[0].prefix is longer than 256 bytes"),
         app("badge: client", "apps[0].badge must be one of server, none, sender"),
+        app("title: name", "apps[0].title must be one of none, nick, conversation"),
         app("coalesce: 10", "apps[0].coalesce must be a mapping of keys to values"),
         app("limits: {share: 2}", "apps[0].limits.share must be a number from 0 to 1"),
         top("token_loss: go", "token_loss must be one of stop, alarm"),

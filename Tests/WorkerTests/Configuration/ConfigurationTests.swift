@@ -44,6 +44,7 @@ struct ConfigurationTests {
         #expect(app.endpoints == plain.endpoints)
         #expect(app.policy.profile == plain.policy.profile)
         #expect(app.policy.badge == plain.policy.badge && app.policy.communication == plain.policy.communication)
+        #expect(app.policy.title == plain.policy.title && plain.policy.title == .absent)
         #expect(app.policy.defaultZone == plain.policy.defaultZone)
         #expect(app.credentials.map(\.name) == ["default"])
     }
@@ -89,6 +90,7 @@ struct ConfigurationTests {
             badge_cap: 99
             badge: server
             communication: true
+            title: conversation
             default_language: ja
             default_tz: Asia/Tokyo
             coalesce: {window_s: 2.5}
@@ -153,6 +155,7 @@ struct ConfigurationTests {
         #expect(app.policy.defaultLevels == [.p2p: .unset, .group: .mentions, .ultra: .all, .system: .blocked])
         #expect(app.policy.dndMode == .chain && app.policy.forceOverridesDND && app.policy.clearOnRead)
         #expect(app.policy.badgeCap == 99 && app.policy.badge == .server && app.policy.communication)
+        #expect(app.policy.title == .conversation)
         #expect(app.endpoints[.production].proxy == HTTPProxy(host: "proxy", port: 3128))
         #expect(app.limits.client.connectionsMax == 5)
         #expect(app.policy.defaultLanguage == "ja" && app.templates.defaultLanguage == "ja")

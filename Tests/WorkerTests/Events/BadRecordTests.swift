@@ -264,6 +264,23 @@ struct BadRecordTests {
         stateRow(state("settings", #""hold_s":601"#), "must be from 0 to 600", "$.hold_s", at: "601"),
         stateRow(
             state("mute", #""conv_id":"c","level":3"#), "must be one of -1, 0, 1, 2, 4, 5", "$.level", at: "3"),
+        stateRow(state("settings", #""levels":5"#), "must be an object", "$.levels", at: "5}"),
+        stateRow(
+            state("settings", #""levels":{"group":3}"#), "must be one of -1, 0, 1, 2, 4, 5", "$.levels.group",
+            at: "3}"),
+        stateRow(
+            state("settings", #""levels":{"p2p":"5"}"#), "must be a 64-bit integer", "$.levels.p2p", at: "\"5\"}"),
+        stateRow(
+            state("settings", #""levels":{"custom":1.0}"#), "must be a 64-bit integer", "$.levels.custom", at: "1.0"),
+        stateRow(
+            state("settings", #""snooze_until_ms":1700000000"#), inSeconds, "$.snooze_until_ms", at: "1700000000}"),
+        stateRow(
+            state("settings", #""snooze_until_ms":-1"#), "must be a Unix time in milliseconds", "$.snooze_until_ms",
+            at: "-1"),
+        stateRow(
+            state("settings", #""snooze_until_ms":"soon""#), "must be a 64-bit integer", "$.snooze_until_ms",
+            at: "\"soon"),
+        stateRow(bind(#""alerts":0"#), "must be true or false", "$.token.alerts", at: "0"),
         stateRow(
             state("read", #""conv_id":"c""#), "one of up_to_seq and up_to_ms is required", "$.up_to_seq", at: "{"),
         stateRow(

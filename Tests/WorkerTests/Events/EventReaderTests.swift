@@ -327,6 +327,35 @@ struct EventReaderTests {
         #expect(change == expected)
     }
 
+    @Test func `levels by type and a snooze are read, each as far as it is given`() throws {
+        func change(_ fields: String) throws -> UserState.SettingsChange {
+            guard case .settings(let change) = try state(BadRecordTests.state("settings", fields)) else {
+                throw Mismatch()
+            }
+            return change
+        }
+        var expected = UserState.SettingsChange()
+        expected.levels = [.p2p: .unset, .group: .mentions, .custom: .all]
+        expected.snoozeUntilMs = 1_700_000_000_000
+        #expect(
+            try change(
+                #""levels":{"p2p":0,"group":1,"ultra":null,"custom":-1},"snooze_until_ms":1700000000000"#) == expected)
+        let all = try change(#""levels":{"p2p":-1,"group":5,"ultra":4,"system":2,"custom":1}"#).levels
+        #expect(
+            all == [.p2p: .all, .group: .blocked, .ultra: .mentionsOfAll, .system: .mentionsOfMe, .custom: .mentions])
+        #expect(try change(#""snooze_until_ms":0"#).snoozeUntilMs == 0)
+        #expect(try change(#""levels":{},"snooze_until_ms":null"#) == UserState.SettingsChange())
+        #expect(try change(#""levels":null"#) == UserState.SettingsChange())
+    }
+
+    @Test(arguments: [
+        (#""alerts":false"#, false), (#""alerts":true"#, true), (#""alerts":null"#, true), (#""x":1"#, true),
+    ])
+    func `a bind says whether its device shows alerts`(fields: String, shows: Bool) throws {
+        guard case .bind(let binding) = try state(BadRecordTests.bind(fields)) else { throw Mismatch() }
+        #expect(binding.token.showsAlerts == shows)
+    }
+
     @Test func dndHasDaysAndWindows() throws {
         let days = #""dnd":{"start":"22:00","end":"08:00","days":[5,6,5]}"#
         guard case .settings(let single) = try state(BadRecordTests.state("settings", days)) else { throw Mismatch() }

@@ -31,6 +31,11 @@ struct UnknownFieldTests {
             #""dnd":{"on":true,"windows":[{"start":"22:00","end":"23:00"},{"begin":"01:00","start":"00:00","end":"02:00"}]}"#
         #expect(Self.words(BadRecordTests.state("settings", windows)) == ["unknown field dnd.windows[1].begin"])
         #expect(
+            Self.words(BadRecordTests.state("settings", #""levels":{"grup":5},"snooze_untl_ms":0"#)) == [
+                "unknown field snooze_untl_ms, did you mean snooze_until_ms?",
+                "unknown field levels.grup, did you mean levels.group?",
+            ])
+        #expect(
             Self.words(BadRecordTests.bind(#""deviceId":"d""#)) == [
                 "unknown field token.deviceId, did you mean token.device?"
             ])

@@ -103,6 +103,37 @@ struct ExplainerTests {
         await world.end()
     }
 
+    @Test func `a device without alerts, a user's level and a snooze are said with their step`() async throws {
+        let world = try await open(app: "title: nick")
+        let token = TokenRecord(
+            hex: Self.token, environment: .production, topic: "com.example.im", type: .alert, boundMs: StateWorld.base,
+            showsAlerts: false)
+        try await world.world.change("bob", .bind(.init(device: "phone", token: token, version: 1)))
+        var told = try #require(try await world.explain(message(push: #"{"content":"hi","sms":true}"#)).first)
+        #expect(told.device == "phone" && told.verdict == "suppressed" && told.reason == "alerts_off")
+        #expect(
+            told.steps.contains { $0.number == 11 && $0.outcome == "alerts_off" }
+                && told.steps.contains { $0.name == "sms" })
+        let other = TokenRecord(
+            hex: "bb", environment: .production, topic: "com.example.im", type: .alert, boundMs: StateWorld.base)
+        try await world.world.change("eve", .bind(.init(device: "phone", token: other, version: 1)))
+        let pushed = try await world.explain(message(to: #""to":{"uids":["eve"]},"#)).first?.payload
+        #expect(try JSONTree(parsing: try #require(pushed))["aps"]?["alert"]?["title"]?.string == "Al")
+        var change = UserState.SettingsChange()
+        change.snoozeUntilMs = StateWorld.base + 9000
+        try await world.world.change("bob", .settings(change))
+        told = try #require(try await world.explain(message()).first)
+        #expect(told.device == nil && told.reason == "dnd")
+        #expect(told.steps.first { $0.number == 9 }?.input.hasPrefix("snoozed until 2023-11-14T22:13:29.000Z") == true)
+        change = UserState.SettingsChange()
+        change.levels = [.p2p: .blocked]
+        try await world.world.change("bob", .settings(change), at: 1)
+        told = try #require(try await world.explain(message()).first)
+        #expect(told.reason == "conv_muted")
+        #expect(told.steps.first { $0.number == 8 }?.input == "level 5 of the user's settings, no mention")
+        await world.end()
+    }
+
     @Test(arguments: [("yphone", true), ("y", true), ("ytablet", false)])
     func aPushBehindAParkedOneIsSaidToWait(field: String, waits: Bool) async throws {
         let world = try await open()

@@ -26,6 +26,7 @@ struct ConfigurationChangeTests {
             app: "    limits: {rate: 5, in_flight: 7}\n    dnd_mode: chain\n",
             applied: ["apps[im].dnd_mode", "apps[im].limits.rate"], pending: ["apps[im].limits.in_flight"]),
         Row(app: "    limits: {removals: {share: 0.9}}\n", applied: ["apps[im].limits.removals.share"]),
+        Row(app: "    title: nick\n", applied: ["apps[im].title"]),
         Row(app: "    environment: sandbox\n", pending: ["apps[im].environment"]),
         Row(
             app: """

@@ -140,6 +140,38 @@ struct SettingsOrderTests {
         await world.end()
     }
 
+    @Test func `levels and a snooze change one by one, by the time of their records`() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let base = StateWorld.base
+        func say(_ levels: TypeLevels, snooze: Int64? = nil, at ms: Int64) async throws -> UserSettings {
+            var change = UserState.SettingsChange()
+            (change.levels, change.snoozeUntilMs) = (levels, snooze)
+            try await world.change("u", .settings(change), at: ms)
+            return try await world.recipient("u").recipient.settings
+        }
+        let first: TypeLevels = [.group: .blocked, .p2p: .mentions]
+        var found = try await say(first, snooze: base + 900, at: 2)
+        #expect(found.levels == first && found.snoozeUntilMs == base + 900)
+        let all: TypeLevels = [
+            .group: .unset, .p2p: .mentions, .system: .all, .ultra: .mentionsOfAll, .custom: .mentionsOfMe,
+        ]
+        found = try await say([.group: .unset, .system: .all, .ultra: .mentionsOfAll, .custom: .mentionsOfMe], at: 3)
+        #expect(found.levels == all && found.snoozeUntilMs == base + 900)
+        found = try await say([.group: .blocked], snooze: base + 100, at: 1)
+        #expect(found.levels == all && found.snoozeUntilMs == base + 900, "both are older")
+        found = try await say([:], snooze: 0, at: 4)
+        #expect(found.levels == all && found.snoozeUntilMs == 0)
+        // The fields in Redis. Any other text is no level and no snooze.
+        #expect(try await world.text("HGET", "c:u:{im:u}", "lg") == "\(base + 3) 0")
+        #expect(try await world.text("HGET", "c:u:{im:u}", "sn") == "\(base + 4) 0")
+        try await world.raw(
+            "HSET", "c:u:{im:u}", "lg", "\(base) 3", "lp", "\(base) x", "lx", "\(base) 5", "sn", "\(base) -7")
+        found = try await say([:], at: 5)
+        #expect(found.levels[.group] == nil && found.levels[.p2p] == nil && found.snoozeUntilMs == 0)
+        await world.end()
+    }
+
     @Test func aPhoneIsKeptUntilItIsCleared() async throws {
         let world = try StateWorld()
         try await world.connect()
@@ -213,6 +245,11 @@ struct SettingsOrderTests {
         }
         if Bool.random(using: &random) { change.showDetail = Bool.random(using: &random) }
         if Bool.random(using: &random) { change.holdSeconds = .random(in: 0...600, using: &random) }
+        if Bool.random(using: &random) {
+            change.levels[Conversation.Kind.allCases.randomElement(using: &random) ?? .p2p] =
+                MuteLevel.allCases.randomElement(using: &random)
+        }
+        if Bool.random(using: &random) { change.snoozeUntilMs = .random(in: 0...9, using: &random) * 1_000_000 }
         if Bool.random(using: &random) { change.language = ["en", "zh-Hans", "de"].randomElement(using: &random) }
         return (.settings(change), at)
     }

@@ -44,6 +44,34 @@ struct TokenLifeTests {
         await world.end()
     }
 
+    /// The record of a device that shows alerts has its earlier form. Older workers skip the part after the zone.
+    @Test func `a bind keeps whether the device shows alerts until the next one`() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        func bind(_ version: Int64, shows: Bool, zone: String? = nil, ms: Int64 = 0) async throws -> BoundToken? {
+            let token = TokenRecord(
+                hex: "aa", environment: .production, topic: "t", type: .alert, zone: zone,
+                boundMs: StateWorld.base + ms,
+                showsAlerts: shows)
+            try await world.change("u", .bind(UserState.Binding(device: "d", token: token, version: version)), at: ms)
+            return try await world.recipient("u").recipient.tokens.first
+        }
+        var token = try await bind(1, shows: true, zone: "UTC")
+        let shown = try await world.text("HGET", "c:u:{im:u}", "ta1:d")
+        #expect(token?.record.showsAlerts == true && shown.hasSuffix("---3:UTC"), "\(shown)")
+        token = try await bind(2, shows: false)
+        #expect(token?.record.showsAlerts == false && token?.record.zone == "UTC")
+        let record = try await world.text("HGET", "c:u:{im:u}", "ta1:d")
+        #expect(record.hasSuffix("---3:UTC1:0"), "\(record)")
+        #expect(token.map { TokenText.record($0) } == record, "as a removed token is kept")
+        token = try await bind(3, shows: true)
+        #expect(token?.record.showsAlerts == true && token?.record.zone == "UTC")
+        // The same version sent later, as a client without a counter does.
+        token = try await bind(3, shows: false, ms: 5)
+        #expect(token?.record.showsAlerts == false)
+        await world.end()
+    }
+
     /// Each row: changes by (user, change), what is reachable for A and B afterwards, and the last outcome.
     @Test func rules() async throws {
         let world = try StateWorld()

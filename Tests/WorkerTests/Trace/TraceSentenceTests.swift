@@ -75,6 +75,27 @@ struct TraceSentenceTests {
         #expect(Self.sentence(.init(verdict: .suppressed, reason: reason, atMs: Self.atMs), facts: facts) == expected)
     }
 
+    @Test func `a level of the user's settings, a snooze and a device without alerts have words`() {
+        let head = DecisionFacts.decided.rawValue
+        func sentence(_ reason: String, _ bits: UInt64, device: String? = nil) -> String? {
+            Self.sentence(
+                .init(device: device, verdict: .suppressed, reason: reason, atMs: Self.atMs),
+                facts: DecisionFacts(rawValue: head | bits))
+        }
+        #expect(
+            sentence("conv_muted", 5 << 16 | 4 << 20)
+                == "Not pushed: the user's settings.levels mute it (level 5: no message alerts).")
+        let end = UInt64((Self.atMs + 3_600_000) / 1000) << 32
+        #expect(
+            sentence("dnd", DecisionFacts.snoozed.rawValue | end)
+                == "Not pushed: the user snoozes all alerts until 23:13:20 UTC.")
+        #expect(
+            sentence("alerts_off", 0, device: "phone")
+                == "Not pushed to phone: the device shows no alerts (bind.token.alerts is false).")
+        // A link that this version does not know.
+        #expect(sentence("conv_muted", 5 << 16 | 7 << 20) == "Not pushed: the conversation is muted.")
+    }
+
     /// Of two devices that waited, one has ended. A wait for an ack ends with the new decision.
     @Test func aWaitThatHasEndedIsPast() {
         let (phone, pad) = ("phone", "pad")

@@ -130,7 +130,7 @@ extension StateScripts {
     /// KEYS user, state, activities, pushed devices. ARGV 1 field; 2 the record up to the topic; 3 version; 4 bound_ms; 5 token; 6 activity
     /// id or empty; 7-10 credential, content key, language, zone, each `=` to stay as it was: as this user's token had it,
     /// else as the token that this one replaces on the device, the credential only for the same topic and environment;
-    /// 11 now.
+    /// 11 now; 12 what follows the zone.
     /// Answer: `{0 stale}`, `{1 or 2 known already, replaced token or false, its version}`, `{3, time}` an account switch at
     /// that time took the device after this bind, or the user was forgotten then.
     static let addToken = RedisScript(
@@ -207,7 +207,7 @@ extension StateScripts {
         for i = 1, 4 do
           record = record .. (ARGV[6 + i] == '=' and (kept[i] or '-') or ARGV[6 + i])
         end
-        redis.call('HSET', KEYS[1], ARGV[1], record)
+        redis.call('HSET', KEYS[1], ARGV[1], record .. ARGV[12])
         for _, place in ipairs({1, 2, 4}) do redis.call('PERSIST', KEYS[place]) end
         return {isRepeat and 2 or 1, replaced, was}
         """)

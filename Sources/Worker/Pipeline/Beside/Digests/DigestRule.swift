@@ -3,7 +3,7 @@ import PushCore
 
 /// Decides which messages go into the digest at the end of DND (`dnd_digest`).
 enum DigestRule {
-    /// The end of the DND window that alone hold this message, Unix ms; nil if it goes into no digest.
+    /// The end of the DND windows and the snooze that alone hold this message, Unix ms; nil if it goes into no digest.
     static func endMs(
         _ message: borrowing Message, _ decision: borrowing Decision, for recipient: borrowing Recipient,
         policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64

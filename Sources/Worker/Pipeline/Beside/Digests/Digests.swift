@@ -108,7 +108,7 @@ final class Digests {
     /// All its outcomes are recorded. A digest lost with the connection returns with the lease, and is found finished.
     func end(_ digest: DigestJob) {
         if let atMs = digest.putOffToMs {
-            try? shard.store.planDue(digest.user, atMs: atMs, tag: Tag.noteBits)
+            try? shard.store.putOffDigest(of: digest.user, toMs: atMs, nowMs: shard.nowMs, tag: Tag.noteBits)
         } else {
             try? shard.store.endDigest(of: digest.user, leaseMs: digest.leaseMs, tag: Tag.noteBits)
         }

@@ -80,6 +80,7 @@ struct Decider {
         // Levels belong to conversations. Those of the digest's messages allowed them.
         var policy = digest.app.policy
         policy.defaultLevels = [:]
+        candidate.recipient.settings.levels = [:]
         let now = shard.nowMs
         let decision = message.read { message in
             PushCore.decide(

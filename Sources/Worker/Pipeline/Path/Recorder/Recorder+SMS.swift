@@ -6,6 +6,14 @@ import PushCore
 
 extension DeviceWork {
     fileprivate var isPush: Bool { if case .apns = route.way { true } else { false } }
+    fileprivate var showsNoAlerts: Bool { route.way == .none(.alertsOff) }
+}
+
+extension RecipientJob {
+    /// Nothing but devices that show no alerts is left: their tokens are of no use, as none would be.
+    fileprivate var showsNoAlerts: Bool {
+        devices.contains(where: \.showsNoAlerts) && devices.allSatisfy { $0.showsNoAlerts || $0.phase == .replaced }
+    }
 }
 
 /// The SMS supplement (mPaaS): requested if the sender allows it and no other way reaches the user.
@@ -25,9 +33,9 @@ extension Recorder {
         [Reason.payloadTooLarge.rawValue, Reason.tokenMoved.rawValue, Reason.noToken.rawValue]
     }
 
-    /// Every push failed, or no device had a token.
+    /// Every push failed, or no device had a usable token.
     func offerSMSIfAllFailed(_ job: RecipientJob) {
-        if !job.flags.contains(.failed) { return }
+        guard job.flags.contains(.failed) else { return job.showsNoAlerts ? offerSMS(job, .noToken) : () }
         offerSMS(job, job.parking != nil || job.devices.contains(where: \.isPush) ? .allFailed : .noToken)
     }
 

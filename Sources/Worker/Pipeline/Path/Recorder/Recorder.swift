@@ -219,7 +219,8 @@ final class Recorder {
         guard let endMs = job.heldUntilMs else { return }
         let app = job.event.app.id
         ask(job) { (store) throws(RedisFault) in
-            try store.holdForDigest(app: app, uid: job.uid, job.event.subject, tag: job.tag(.heldBack))
+            try store.holdForDigest(
+                app: app, uid: job.uid, job.event.subject, untilMs: endMs, nowMs: shard.nowMs, tag: job.tag(.heldBack))
         }
         ask(job) { (store) throws(RedisFault) in
             try store.planDue(DueUser(app: app, uid: job.uid), atMs: endMs, tag: job.tag(.heldBack))
