@@ -7,7 +7,7 @@
 RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -Xswiftc -enforce-exclusivity=unchecked \
 	-Xlinker -ljemalloc
 
-.PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench cost build release release-trained lint clean packages \
+.PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench cost cost-trained build release release-trained lint clean packages \
 	simulation simulation-short simulation-mutations chaos chaos-short chaos-test api-check docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## lists the targets
@@ -173,10 +173,15 @@ bench: release ## CPU per push, latency and memory, with h2load in the same run
 	.build/release/carillon bench $(ARGS)
 
 # deploy/cost.json has the last figures: ARGS=--write replaces them. ARGS="1:1 muted" counts these only, BINARY= another's.
-cost: packages ## instructions, cache misses, allocations and copies of a push by callgrind, against the last figures
+cost: packages ## instructions, taken branches, cache misses, allocations and copies of a push by callgrind, against the last figures
 	@deploy/install-packages valgrind binutils
 	$(if $(BINARY),,swift build $(RELEASE) --product push-cost)
 	python3 deploy/cost.py $(if $(BINARY),--binary $(BINARY)) $(ARGS)
+
+cost-trained: packages ## the same of a binary that is trained like the shipped one, which it builds too
+	@deploy/install-packages valgrind binutils
+	$(if $(BINARY),,deploy/build-trained --cost $(RELEASE))
+	python3 deploy/cost.py --trained $(if $(BINARY),--binary $(BINARY)) $(ARGS)
 
 build: packages ## a debug build
 	swift build
