@@ -132,9 +132,8 @@ DEFECTS = [
         "activity-goes-on",
         "the end of a Live Activity is not noted",
         PIPELINE + "Path/Dispatch/Dispatcher+Outcomes.swift",
-        "guard let (action, id) = job.event.activity, action != .update else { return }",
-        'guard let (action, id) = job.event.activity, action != .update, action == .start || !mutant("activity-goes-on")\n'
-        "        else { return }",
+        "action != .update, !job.event.isBroadcast else { return }",
+        'action != .update, !job.event.isBroadcast, action == .start || !mutant("activity-goes-on")\n        else { return }',
     ),
     Defect(
         "read-kept",
@@ -328,8 +327,8 @@ DEFECTS = [
     ),
     Defect(
         "prefix-always", "push.prefix: false has a prefix", "Sources/Payload/Text/AlertText.swift",
-        "name: message.push.prefix ? prefix.text(nick: nick)",
-        'name: message.push.prefix || mutant("prefix-always") ? prefix.text(nick: nick)',
+        "name: message.push.prefix ? rules.prefix.text(nick: nick)",
+        'name: message.push.prefix || mutant("prefix-always") ? rules.prefix.text(nick: nick)',
     ),
     Defect(
         "content-key-ignored", "the content key of a token is ignored", "Sources/Payload/Text/Templates.swift",

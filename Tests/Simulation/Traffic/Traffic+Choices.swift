@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import EventLoop
+import SimulatedSystem
+
 /// What users choose for themselves: levels for types of conversations, snoozes, and devices without alerts.
 extension Traffic {
     /// - Parameter endNanos: no choice is made later.
