@@ -12,7 +12,7 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-/// - Parameter embedded: files whose bytes the module has as `PackageResources`.
+/// - Parameter embedded: files that the build puts into the module, as bytes in `PackageResources`.
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], embedded: [String] = []) -> Target {
     .target(
         name: name, dependencies: dependencies, resources: embedded.map { .embedInCode($0) }, swiftSettings: strict)

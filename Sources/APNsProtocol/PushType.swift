@@ -27,6 +27,9 @@ public enum PushType: String, Sendable, CaseIterable {
     /// Largest payload in bytes. APNs answers 413 above it.
     public var payloadMax: Int { self == .voip ? 5120 : 4096 }
 
+    /// Largest payload in bytes of a push to a broadcast channel.
+    public static var broadcastPayloadMax: Int { 5120 }
+
     /// Location and Live Activity pushes require token authentication.
     public var needsToken: Bool { self == .location || self == .liveactivity }
 }

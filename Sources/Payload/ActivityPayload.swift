@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNsProtocol
 import JSON
 public import PushCore
 
 /// The payload of a Live Activity push, the same for every receiver (Apple: "Starting and updating Live Activities with
 /// ActivityKit push notifications").
 public enum ActivityPayload {
-    /// Apple's limit of a broadcast.
-    static let broadcastMax = 5_120
-
     /// - Returns: nil above Apple's 4096 bytes (`payload_too_large`), because a state cannot be cut.
     public static func encode(_ activity: borrowing LiveActivity, sentMs: Int64) -> [UInt8]? {
         var writer = JSONWriter(reservingCapacity: 512)
@@ -35,7 +33,7 @@ public enum ActivityPayload {
         if let relevance = activity.relevance { writer.member(.init("relevance-score", .number(relevance))) }
         writer.endObject()
         writer.endObject()
-        let limit = activity.channel == nil ? PayloadTemplate.limit(voip: false) : broadcastMax
+        let limit = activity.channel == nil ? PayloadTemplate.limit(voip: false) : PushType.broadcastPayloadMax
         return writer.count <= limit ? writer.bytes : nil
     }
 }

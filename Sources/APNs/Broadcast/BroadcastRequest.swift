@@ -18,7 +18,7 @@ public enum BroadcastRequest: Sendable, Equatable {
     case send(channel: String, payload: [UInt8], expirationSeconds: Int64, priority: PushPriority)
 
     /// Largest payload of a broadcast ("at most 5 KB").
-    public static let payloadMax = 5120
+    public static var payloadMax: Int { PushType.broadcastPayloadMax }
 
     /// The reason why APNs would certainly refuse it; nil if it can be sent.
     public func problem(bundleID: String) -> String? {

@@ -63,7 +63,7 @@ final class RequestBlock {
         }
         type = try list.append("apns-push-type", headers.common.typeBytes)
         priority = try list.append("apns-priority", headers.common.priorityBytes)
-        // Of a broadcast APNs knows the request by another name.
+        // A broadcast names its request by another header.
         id = try list.append(
             headers.channel == nil ? "apns-id" : "apns-request-id", "00000000-0000-0000-0000-000000000000")
         // Optional in HTTP/2, but without it some proxies hold the request until its last byte. Differs with each push.

@@ -25,7 +25,7 @@ public struct Push: Sendable {
     /// The reason why Apple would reject it for any device; nil if it can be sent.
     func fault(hasToken: Bool) -> PushFault? {
         if payload.isEmpty { return .payloadEmpty }
-        let max = headers.channel == nil ? headers.pushType.payloadMax : PushChannel.payloadMax
+        let max = headers.channel == nil ? headers.pushType.payloadMax : PushType.broadcastPayloadMax
         if payload.count > max { return .payloadTooLarge(max: max) }
         return headers.pushType.needsToken && !hasToken ? .needsTokenCredential : nil
     }

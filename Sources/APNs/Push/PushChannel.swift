@@ -8,9 +8,6 @@ public struct PushChannel: Sendable, Equatable {
     let id: [UInt8]
     let path: [UInt8]
 
-    /// Largest payload of a broadcast.
-    public static var payloadMax: Int { BroadcastRequest.payloadMax }
-
     /// - Parameters:
     ///   - id: as APNs returned it, in base64.
     ///   - bundleID: of the app, without a suffix.

@@ -8,7 +8,8 @@ public struct Event: Sendable {
     public var app: String
     /// The producer's unique id of this record, ≤ 64 bytes.
     public var id: String
-    /// Of a scheduled message the time at which it is decided: reads and reports before it do not include it.
+    /// When the backend wrote the event. A scheduled message has the time at which it is decided: reads and reports before that time
+    /// do not include it.
     public var sentMs: Int64
     public var body: Body
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNsProtocol
 import Crypto
 import Digits
 import JSON
@@ -47,7 +48,6 @@ struct ChannelDirectory {
 
     /// "You can create up to 10,000 channels" per app and environment.
     static let channelsMax = 10_000
-    static let payloadMax = 5120
 
     /// Storage policy by app and channel.
     private var channels: [String: [String: Int64]] = [:]
@@ -121,7 +121,7 @@ struct ChannelDirectory {
             policy == 1 || expiration == 0
         else { return Reply(400, "BadExpirationDate") }
         if bytes == 0 { return Reply(400, "PayloadEmpty") }
-        if bytes > Self.payloadMax { return Reply(413, "PayloadTooLarge") }
+        if bytes > PushType.broadcastPayloadMax { return Reply(413, "PayloadTooLarge") }
         return isObject ? Reply(200) : Reply(400, "PayloadEmpty")
     }
 

@@ -58,28 +58,28 @@ extension EventReader {
     private func channel(
         _ la: FieldScope<ActivityKey>, _ action: LiveActivity.Action, _ record: FieldScope<RecordKey>
     ) throws(BadRecord) -> String? {
-        guard let channel = try la.filled(.channel, bytes: InputLimit.user) else { return nil }
-        guard channel.utf8.allSatisfy(Self.isBase64) else {
-            throw la.outOfRange(.channel, "must be a channel id in base64")
-        }
+        guard let channel = try channelID(la, .channel, bytes: InputLimit.user) else { return nil }
         if action == .start { throw la.outOfRange(.channel, "cannot be given in a start") }
         if record.fields[.to] != nil { throw la.outOfRange(.channel, "cannot be given together with to") }
         return channel
     }
 
-    /// At most one of both. A channel's id is base64, as APNs returned it ("Sending channel management requests").
+    /// A channel's id is base64, as APNs returned it ("Sending channel management requests").
+    private func channelID(
+        _ la: FieldScope<ActivityKey>, _ key: ActivityKey, bytes: Int = InputLimit.name
+    ) throws(BadRecord) -> String? {
+        guard let channel = try la.filled(key, bytes: bytes) else { return nil }
+        guard channel.utf8.allSatisfy(Self.isBase64) else {
+            throw la.outOfRange(key, "must be a channel id in base64")
+        }
+        return channel
+    }
+
+    /// At most one of both.
     private func input(_ la: FieldScope<ActivityKey>) throws(BadRecord) -> LiveActivity.Input {
         let takesToken = try la.bool(.inputPushToken) ?? false
-        guard let channel = try la.filled(.inputPushChannel) else {
-            return takesToken ? .token : .unsaid
-        }
-        let value = try la.required(.inputPushChannel)
-        guard channel.utf8.allSatisfy(Self.isBase64) else {
-            throw la.fault(.outOfRange, "must be a channel id in base64", .inputPushChannel, value)
-        }
-        guard !takesToken else {
-            throw la.fault(.outOfRange, "cannot be given together with input_push_token", .inputPushChannel, value)
-        }
+        guard let channel = try channelID(la, .inputPushChannel) else { return takesToken ? .token : .unsaid }
+        if takesToken { throw la.outOfRange(.inputPushChannel, "cannot be given together with input_push_token") }
         return .channel(channel)
     }
 

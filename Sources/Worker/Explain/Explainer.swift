@@ -94,7 +94,7 @@ public actor Explainer {
         if let target = job.subject.revoke?.targetMsgID {
             let kept = try await store.keptOriginal(app: event.app, msgID: target)
             job.original = try await store.original(app: event.app, msgID: target, kept)
-            job.isRevokedBefore = kept?.sendAtMs ?? 0 > now
+            job.isRevokedBefore = kept?.waits(nowMs: now) ?? false
         } else if job.isScheduled {
             job.isRevokedBefore = try await store.keptOriginal(app: event.app, msgID: job.msgID)?.isRevoked ?? false
         }

@@ -115,7 +115,7 @@ extension StateReader {
         return owners
     }
 
-    /// What is kept of a message for its revoke.
+    /// The note about a message, for its revoke.
     func keptOriginal(app: String, msgID: String) async throws(RedisFault) -> KeptOriginal? {
         try await ask(
             { (store, tag) throws(RedisFault) in try store.readOriginal(app: app, msgID: msgID, tag: tag) },

@@ -23,7 +23,7 @@ struct RunbookMarkdown {
     }
 
     /// The id of a heading, as links in the document name it.
-    static func slug(_ title: Substring) -> String {
+    private static func slug(_ title: Substring) -> String {
         var slug = ""
         for character in title.lowercased() {
             switch character {
@@ -100,11 +100,9 @@ struct RunbookMarkdown {
         html += "</tr></thead>\n<tbody role=\"rowgroup\">\n"
         for row in cells {
             html += "<tr role=\"row\">"
-            for (title, cell) in zip(titles, row) {
-                html +=
-                    title == titles.first
-                    ? "<th role=\"rowheader\" scope=\"row\">\(Self.inline(cell))</th>"
-                    : "<td role=\"cell\" data-label=\"\(title.filter { $0 != "`" })\">\(Self.inline(cell))</td>"
+            if let name = row.first { html += "<th role=\"rowheader\" scope=\"row\">\(Self.inline(name))</th>" }
+            for (title, cell) in zip(titles, row).dropFirst() {
+                html += "<td role=\"cell\" data-label=\"\(title.filter { $0 != "`" })\">\(Self.inline(cell))</td>"
             }
             html += "</tr>\n"
         }

@@ -59,7 +59,7 @@ extension Pipeline {
             parked.process = shard.processMark
         }
         recorder.writeParked(parked, eventID: event.id, of: apps[event.app])
-        // Its recipients begin then as those of an event that comes then.
+        // At its time the event is read like a new one, with all recipients.
         if cause == .scheduled { parked.uid = nil }
         parking.park(record, as: parked, events)
         return .kept

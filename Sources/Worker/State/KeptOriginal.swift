@@ -3,7 +3,7 @@ import Digits
 import PushCore
 import Redis
 
-/// What Redis keeps of a message for its revoke.
+/// The note in Redis about a message, for its revoke.
 ///
 /// The text is the collapse id alone, or of a scheduled message a line feed, `r` if it was revoked before its time, the time, and, if
 /// it has a collapse id, another line feed and that. No collapse id has a line feed.
@@ -20,6 +20,9 @@ struct KeptOriginal: Equatable {
         self.sendAtMs = sendAtMs
         self.isRevoked = isRevoked
     }
+
+    /// Whether the message still waits for its time.
+    func waits(nowMs: Int64) -> Bool { (sendAtMs ?? 0) > nowMs }
 
     private static let feed = UInt8(ascii: "\n")
 

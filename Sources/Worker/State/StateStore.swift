@@ -26,9 +26,9 @@ public final class StateStore {
 
     // MARK: Originals of revokes
 
-    /// Stores what a message's revoke needs to know of it.
+    /// Stores the note about a message, for its revoke.
     ///
-    /// - Parameter isFirst: what is stored already stays.
+    /// - Parameter isFirst: whether an earlier note stays.
     func keepOriginal(
         app: String, msgID: String, _ original: KeptOriginal, expireAtMs: Int64, nowMs: Int64, isFirst: Bool = false,
         tag: UInt64

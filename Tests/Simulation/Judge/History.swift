@@ -36,7 +36,7 @@ struct History {
         var zone: String?
         var contentKey: String?
         var showsAlerts = true
-        /// What the bind alone says, for a binding that another user may have ended before.
+        /// The words of this bind alone. Another user may have ended the earlier binding.
         var freshWords = FreshWords()
     }
 

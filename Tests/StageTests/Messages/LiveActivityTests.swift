@@ -68,7 +68,7 @@ import VirtualStage
                     "b5", channel, "update", #","alert":{"body":"\#(String(repeating: "x", count: 5_200))"}"#),
             ])
         #expect(seen.outcomes(of: "e-b1") == [" accepted ok"], "once, although it came twice")
-        // An end has no hold on later events: whoever subscribed decides what the activity is.
+        // An end does not stop later events: the subscribed devices know their activity.
         #expect(seen.outcomes(of: "e-b2") == [" accepted ok"])
         #expect(seen.outcomes(of: "e-b3") == [" accepted ok"])
         #expect(seen.outcomes(of: "e-b4") == [" rejected ChannelNotRegistered"])

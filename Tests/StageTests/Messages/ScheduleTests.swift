@@ -96,7 +96,7 @@ import Worker
             ])
             let early = try stage.look(until: "the revoke has ended") { !$0.outcomes(of: "r1").isEmpty }
             #expect(early.outcomes(of: "m1").isEmpty && nowMs < at)
-            // Who joins the group meanwhile gets it neither.
+            // Members who join before the message's time do not get the message either.
             try stage.redis(["HSET g:{im:c} u3 0"])
             try stage.writeState([.bind("u3")])
             try stage.settleState()
@@ -111,7 +111,7 @@ import Worker
             #expect(seen.outcomes(of: "m1").allSatisfy { $0.hasSuffix(" suppressed revoked") })
             #expect(seen.outcomes(of: "m1").count == (type == "group" ? 3 : 1))
             #expect(seen.pushes.isEmpty)
-            // The badge goes on where it stood. A revoke after the time shows its alert as ever.
+            // The badge does not change. A revoke after the time shows its own alert.
             try stage.play(events: [
                 .message("m2", to: ["u1"], conv: "d"), .revoke("r2", of: "m2", to: "u1", conv: "d"),
             ])
@@ -121,7 +121,7 @@ import Worker
         }
     }
 
-    /// Its collapse id is kept beside its time.
+    /// The note has the collapse id and the time.
     @Test func `a revoke after the time replaces the alert`() throws {
         try Stage.with(.oneShard) { stage in
             try stage.play(state: [.bind("u1")])

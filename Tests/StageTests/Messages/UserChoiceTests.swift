@@ -80,7 +80,7 @@ import VirtualStage
         #expect(seen.outcomes(of: "o2-a") == ["o2/phone suppressed alerts_off"])
         #expect(seen.outcomes(of: "o3-a") == ["o3/phone suppressed alerts_off"], "no ack came")
         #expect(seen.targets(of: "o3-a").count == 1 && seen.pushes(to: token("o3", "phone")).isEmpty)
-        // Its owner allows them again.
+        // The owner allows alerts again.
         seen = try stage.play(state: [.bind("o2", version: 2)], events: [.message("o2-b", to: ["o2"])])
         #expect(seen.outcomes(of: "o2-b") == ["o2/phone accepted ok 2"])
     }

@@ -70,7 +70,7 @@ final class Batches<Head, Member> {
     }
 }
 
-/// What a fault of a common call means to each member.
+/// The consequence of a common call's fault for each member.
 enum BatchFault {
     /// One member's key, or the call itself, is at fault: each is asked about alone.
     case askAlone

@@ -2,7 +2,7 @@
 import EventLoop
 import Redis
 
-/// What a Redis command, a push or a record asks, for the one who reads the answer. Each interprets a tag's index differently.
+/// The kind of a Redis command, a push or a record: the answer's reader needs it. Each kind gives a tag's index its own meaning.
 ///
 /// A new question is a case, its row here, and the code that asks it and reads its answer.
 enum Question: UInt8 {
@@ -47,7 +47,7 @@ enum Question: UInt8 {
 }
 
 extension Question {
-    /// What the worker must know of an answer before the one who asked reads it.
+    /// The facts about an answer that the worker needs before the asker reads it.
     struct Row {
         let asker: Asker
         /// The stage of a push to which the answer's time belongs.

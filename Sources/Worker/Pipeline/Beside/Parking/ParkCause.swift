@@ -25,7 +25,7 @@ extension ParkCause {
     /// Later pushes of the device wait behind it. Not behind a device that waits for a desktop or for an ack.
     var holdsDevice: Bool { self != .desktopFirst && self != .unclaimed && self != .scheduled }
 
-    /// Its work begins in the order of the events. A scheduled message has its place at its own time.
+    /// Whether parked work begins in the order of its events. A scheduled message begins at its own time.
     var keepsOrder: Bool { self != .scheduled }
 
     /// APNs asked to leave the device alone, or an earlier push of the device waits. It ends with an accepted push to the device.

@@ -145,7 +145,7 @@ extension Dispatcher {
         // An earlier try, of this worker or another, has waited since the record came; of a record without a right time
         // nobody knows how long.
         guard job.isResumed, let source = job.event.origin?.source else { return holdMs }
-        return max(0, holdMs &- max(0, shard.nowMs &- shard.latestMs(source)))
+        return max(0, holdMs &- shard.latencyMs(sinceKafkaMs: source.kafkaMs))
     }
 
     /// A long hold waits outside memory, once the desktop has acknowledged or failed to. A short one goes on.

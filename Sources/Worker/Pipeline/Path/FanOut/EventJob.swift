@@ -74,7 +74,8 @@ final class EventJob {
     var groupMarkNote: Int64?
     /// Its partition went to another owner: its offset must not be settled here.
     var isHandedBack = false
-    /// It revokes a scheduled message before its time, or is such a message of a group: nothing is shown and nothing counts.
+    /// Whether the event revokes a scheduled message before its time, or is such a message of a group. Then nothing is shown, and
+    /// nothing counts.
     var isRevokedBefore = false
     /// Its group's size was requested.
     var isSized = false
@@ -91,7 +92,7 @@ final class EventJob {
     /// The part of a large group that its chunk belongs to, modulo 256: events of one part begin in order. Nil if it is
     /// not a chunk.
     let chunkPart: UInt8?
-    /// It goes to a broadcast channel: its only recipient has no uid, and the channel for a device.
+    /// Whether the event goes to a broadcast channel. The only recipient then has no uid, and the channel is the device.
     let isBroadcast: Bool
     /// Consecutive failed steps of its fan-out; spaces the retries.
     var failures: Int32 = 0

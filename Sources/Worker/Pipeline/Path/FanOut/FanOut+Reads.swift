@@ -12,7 +12,7 @@ extension FanOut {
         switch tag.question {
         case .members: didReadMembers(event, reply)
         case .groupSize: didReadSize(event, reply.int64)
-        case .original: didReadOriginal(event, KeptOriginal(reply))
+        case .original: didReadKept(event, KeptOriginal(reply))
         case .originalMarks: didReadOriginal(event, StateStore.hasGroupMarks(reply) ? .known(nil) : .unknown)
         case .tries: didReadTries(event, TryQuestion(rawValue: Int(tag.index)), isThere: !reply.isNull)
         default: didReadParked(event, StateStore.parkedNote(reply))
@@ -26,7 +26,7 @@ extension FanOut {
         case .members where fault.isLasting:
             endMembers(event, fault, key: "group \(event.app.id):\(event.conversationID)")
         case .groupSize where isAbsent: didReadSize(event, nil)
-        case .original where isAbsent: didReadOriginal(event, nil)
+        case .original where isAbsent: didReadKept(event, nil)
         case .originalMarks where isAbsent: didReadOriginal(event, .unknown)
         case .tries where isAbsent:
             didReadTries(event, TryQuestion(rawValue: Int(tag.index)), isThere: false)
@@ -248,14 +248,14 @@ extension FanOut {
     }
 
     /// Its members may be marked in their common key, where no claim looks.
-    private func didReadOriginal(_ event: EventJob, _ kept: KeptOriginal?) {
+    private func didReadKept(_ event: EventJob, _ kept: KeptOriginal?) {
         guard event.isRevoke else {
             event.isRevokedBefore = kept?.isRevoked ?? false
             event.didRead()
             return readParkedIfShared(event)
         }
         if let kept {
-            event.isRevokedBefore = kept.sendAtMs ?? 0 > shard.nowMs
+            event.isRevokedBefore = kept.waits(nowMs: shard.nowMs)
             if event.isRevokedBefore { noteRevokedBefore(event, kept) }
             return didReadOriginal(event, .known(kept.collapseID))
         }
@@ -267,7 +267,7 @@ extension FanOut {
         }
     }
 
-    /// Of a group: who joins it until the message's time has no mark of the revoke.
+    /// Members who join the group before the message's time have no mark of the revoke. The note tells them.
     private func noteRevokedBefore(_ event: EventJob, _ kept: KeptOriginal) {
         guard event.hasMembers, event.audience.group != nil || event.audience.isChunk,
             let target = event.subject.revoke?.targetMsgID, !kept.isRevoked, let sendAtMs = kept.sendAtMs

@@ -81,8 +81,8 @@ final class FanOut {
         shard.statistics.begin(event)
         event.begunNanos = shard.nowNanos
         if let waits = shard.waits, let source = event.origin?.source, event.chunkPart == nil {
-            let waitedMs = max(0, shard.nowMs &- shard.latestMs(source))
-            waits.took(.kafka, event.lane, nanos: UInt64(waitedMs) &* 1_000_000)
+            let waitedMs = UInt64(shard.latencyMs(sinceKafkaMs: source.kafkaMs))
+            waits.took(.kafka, event.lane, nanos: waitedMs &* 1_000_000)
         }
         if event.hasManyRecipients, event.chunkPart == nil {
             event.isExpanding = true
@@ -91,7 +91,7 @@ final class FanOut {
         if event.isRevoke { noteRevoked(event) }
         if !event.audience.isUnread, event.mayUseGroupMarks, shard.batchesAcrossUsers { noteTry(of: event) }
         if event.isRevoke || event.isScheduled {
-            // What is kept of a scheduled message was stored when it came.
+            // A scheduled message stored its own note when it came.
             if event.isRevoke || event.hasMembers { readOriginal(of: event) }
         } else if let collapseID = event.content?.givenCollapseID {
             // Best effort: if it is lost with the connection, a revoke appears next to its message instead of replacing

@@ -202,7 +202,7 @@ final class Lookup {
         answered(job, failed: !isAbsent)
     }
 
-    /// Whom a question is about, for the log; nil if that one has ended.
+    /// The user, message or gateway of a question, for the log; nil if its work has ended.
     func subject(of tag: Tag) -> String? {
         switch tag.question {
         case .lease: leaseQueries.find(tag.ref).map { "gateway \($0.gateway)" }
