@@ -35,7 +35,15 @@ MESSAGE = {
         "force": {"mode": "list", "uids": ["b"]},
     },
 }
-TOKEN = {"device": "d", "token": "abcd", "env": "production", "topic": "com.example.im", "type": "alert", "bind_ver": 1, "alerts": False}
+TOKEN = {
+    "device": "d",
+    "token": "abcd",
+    "env": "production",
+    "topic": "com.example.im",
+    "type": "alert",
+    "bind_ver": 1,
+    "alerts": False,
+}
 ACTIVITY = {
     "activity_id": "x",
     "event": "start",
