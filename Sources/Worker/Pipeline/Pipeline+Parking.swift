@@ -101,8 +101,10 @@ extension Pipeline {
     /// Recipients that wait to be parked leave memory. Their records are open parts of the event.
     func takeParting(of event: EventJob) {
         if event.parting.isEmpty { return }
-        var open: [ParkedRecord] = []
-        swap(&open, &event.parting)
+        var parting: [Parting] = []
+        swap(&parting, &event.parting)
+        defer { dispatcher.leaveParkingQueue(parting) }
+        let open = parting.map(\.record)
         if event.isHandedBack { return parking.forget(open) }
         if let parked = event.parked { parking.goOn(parked, open) } else { parking.park(event, open) }
     }

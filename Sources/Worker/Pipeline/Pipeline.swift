@@ -327,7 +327,7 @@ final class Pipeline {
     private func end(_ job: RecipientJob) {
         // Work left to the partition's next owner may come back here.
         if job.flags.contains(.owesClaim), job.machine.isMarked { claims.rememberUnmarked(job) }
-        if let parting = job.parking?.parting { job.event.parting.append(parting) }
+        if let parting = job.parking?.parting { job.event.parting.append(Parting(record: parting, order: job.order)) }
         for twin in claims.releaseKey(job) { dispatcher.twinEnded(twin) }
         lookup.passed(job)
         bursts.leave(job)

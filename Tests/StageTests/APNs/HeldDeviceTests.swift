@@ -105,4 +105,23 @@ struct HeldDeviceTests {
             #expect(padMs - refusedMs < 40_000, "the pad was pushed after \(padMs - refusedMs) ms")
         }
     }
+
+    /// The first event waits for an ack of another recipient. A reader in another process cannot know of it.
+    @Test func `the record of an event's parked recipient comes after those of earlier events of its device`() throws {
+        try Stage.with(.oneShard) { stage in
+            try stage.play(state: [.bind("behind")])
+            try stage.redis([Gateway.lease("gw-b"), Gateway.presence("online", "phone", gateway: "gw-b")])
+            stage.answerPushes(.putOff(seconds: 60))
+            try stage.writeEvents([.message("behind-1", to: ["behind", "online"], conv: "c-behind")])
+            _ = try stage.look(until: "its device is parked") { $0.pushes(to: token("behind", "phone")).count == 1 }
+            try stage.writeEvents([.message("behind-2", to: ["behind"], conv: "c-behind")])
+            try until("both are in the topic", within: .seconds(30)) {
+                stage.records(of: Configuration.Topics().parked).count == 2
+            }
+            let values = stage.records(of: Configuration.Topics().parked).map {
+                String(decoding: $0.value ?? [], as: UTF8.self)
+            }
+            #expect(values.map { $0.contains("behind-1") } == [true, false])
+        }
+    }
 }

@@ -175,6 +175,34 @@ struct DispatcherTests {
         }
     }
 
+    /// Both began together. When the first was decided, the device was still to be left alone; when the second was read, no more.
+    @Test func `a returned push waits behind an earlier one of its device that was parked again`() throws {
+        try Self.with { world, parts in
+            let jobs = try [60, 40].enumerated().map { number, leftMs in
+                var record = ParkedRecord(
+                    app: "im", uid: "u", raw: [], cause: .behind, dueMs: world.shard.steadyMs,
+                    writtenMs: world.shard.steadyMs, id: "mm\(number)")
+                record.devices = ["phone"]
+                let event = try world.message(
+                    "m\(number)", parked: ParkedWork(record, of: ParkedBatch(.alone(0, topic: 1, .parked))))
+                event.begunNanos = world.shard.nowNanos
+                let job = try world.recipient(of: event)
+                job.candidate?.recipient.parked = [
+                    (
+                        "phone",
+                        ParkedNote(
+                            dueMs: world.shard.nowMs + Int64(leftMs), writtenMs: world.shard.nowMs,
+                            untilMs: world.shard.nowMs + 60_000)
+                    )
+                ]
+                return job
+            }
+            for job in jobs { try Self.route(job, ["phone"], world, parts) }
+            #expect(parts.sender.ready.taken().isEmpty)
+            #expect(jobs.map { $0.parking?.parting?.devices } == [["phone"], ["phone"]])
+        }
+    }
+
     @Test func aSecondAnswerForADeviceChangesNothing() throws {
         try Self.with { world, parts in
             let job = try Self.route(["phone"], world, parts)

@@ -128,10 +128,11 @@ final class ScriptedShard {
     ///   - uids: nil: it is for the group's members.
     ///   - members: of the chunk that it is for; nil: it is for its own receivers.
     ///   - origin: nil: its record was written now.
+    ///   - parked: it returned with this record.
     func message(
         _ id: String = "m", to uids: [String]? = ["u"], conversation: String = "c",
         members: [MemberPage.Member]? = nil, isExpired: Bool = false, origin: EventJob.Origin? = nil,
-        content: String = "x", revoking target: String? = nil
+        content: String = "x", revoking target: String? = nil, parked: ParkedWork? = nil
     ) throws -> EventJob {
         let list = uids.map { ",\"to\":{\"uids\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]}" } ?? ""
         let text = """
@@ -149,7 +150,8 @@ final class ScriptedShard {
             ChunkRecord(app: "im", conversation: conversation, part: 0, members: $0, source: EventSource(), raw: raw)
         }
         return EventJob(
-            message, of: event, app: app, raw: raw, origin: origin ?? .alone(kafkaMs: shard.nowMs), chunk: chunk)
+            message, of: event, app: app, raw: raw, origin: origin ?? .alone(kafkaMs: shard.nowMs), parked: parked,
+            chunk: chunk)
     }
 
     /// Its record.

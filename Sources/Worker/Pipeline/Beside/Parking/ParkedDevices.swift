@@ -16,8 +16,8 @@ final class ParkedDevices {
     }
 
     private var notes: [UInt64: Note] = [:]
-    /// Recipients in memory that wait to be parked, by device, earliest first: each is written after those before it,
-    /// and new ones wait behind them.
+    /// Recipients in memory that wait to be parked, or for the record of their event, by device, earliest first: each is written
+    /// after those before it, and new ones wait behind them.
     private var waiting: [UInt64: [Waiting]] = [:]
     /// Beyond it only Redis knows them.
     private static let capacity = 65_536
@@ -51,15 +51,17 @@ final class ParkedDevices {
     }
 
     /// The time on the steady clock at which the device's parked pushes are due; nil if none was parked since the recipient was
-    /// read and none of an earlier recipient is about to be parked.
+    /// read and none of an earlier recipient is about to be parked. Work of one conversation returns together, so that an earlier
+    /// one may have been parked again before this one was read.
     func dueMs(_ key: UInt64, before job: RecipientJob) -> Int64? {
-        if let note = notes[key], note.atNanos >= job.readNanos { return note.dueMs }
+        let sinceNanos = job.event.parked == nil ? job.readNanos : job.event.begunNanos
+        if let note = notes[key], note.atNanos >= sinceNanos { return note.dueMs }
         return hasWaiting(key, before: job.order) ? notes[key]?.dueMs ?? 0 : nil
     }
 
     // MARK: Those that wait in memory to be parked
 
-    /// The recipient's device waits to be parked until the rest of the recipient has ended.
+    /// The recipient's device waits to be parked until the rest of the recipient, and of its event, has ended.
     func wait(_ key: UInt64, _ recipient: WorkRef, order: UInt64) {
         var place = waiting[key]?.count ?? 0
         while place > 0, let before = waiting[key]?[place - 1], before.order > order { place -= 1 }

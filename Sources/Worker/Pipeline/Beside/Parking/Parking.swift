@@ -143,7 +143,10 @@ final class Parking {
         let seconds: Int64 = isSmall ? 1 : Self.largeSeconds
         if shard.steadyMs / 1_000 % seconds != 0 { return false }
         let soonMs = shard.steadyMs &+ 1_000 * seconds
-        return event.parting.contains { $0.cause.isTimed && $0.dueMs <= soonMs || $0.facts.contains(.owesClaim) }
+        return event.parting.contains { parting in
+            let record = parting.record
+            return record.cause.isTimed && record.dueMs <= soonMs || record.facts.contains(.owesClaim)
+        }
     }
 
     /// The places of its recipients in the event's `to.uids`, if they are worth a look at the event.
