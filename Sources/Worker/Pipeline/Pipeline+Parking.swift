@@ -99,14 +99,22 @@ extension Pipeline {
     }
 
     /// Recipients that wait to be parked leave memory. Their records are open parts of the event.
-    func takeParting(of event: EventJob) {
-        if event.parting.isEmpty { return }
-        var parting: [Parting] = []
-        swap(&parting, &event.parting)
-        defer { dispatcher.leaveParkingQueue(parting) }
-        let open = parting.map(\.record)
-        if event.isHandedBack { return parking.forget(open) }
-        if let parked = event.parked { parking.goOn(parked, open) } else { parking.park(event, open) }
+    ///
+    /// - Returns: `.kept` if an earlier event of the conversation comes first.
+    @discardableResult
+    func takeParting(of event: EventJob) -> Passage {
+        if event.parting.isEmpty { return .goesOn }
+        if event.parked == nil, !event.isHandedBack, parking.isBehindEarlier(event) { return .kept }
+        var open: [ParkedRecord] = []
+        swap(&open, &event.parting)
+        if event.isHandedBack {
+            parking.forget(open)
+        } else if let parked = event.parked {
+            parking.goOn(parked, open)
+        } else {
+            parking.park(event, open)
+        }
+        return .goesOn
     }
 
     /// A parked record is due.

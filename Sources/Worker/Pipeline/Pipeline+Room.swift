@@ -132,6 +132,7 @@ extension Pipeline {
                 for intake in [events, chunks] { intake.block(.stateFirst, false) }
             }
         }
+        parking.lookAgain()
         lookAtParked()
         for twin in claims.takeFreed() { dispatcher.twinEnded(twin) }
         sender.parkOverdue()

@@ -327,7 +327,7 @@ final class Pipeline {
     private func end(_ job: RecipientJob) {
         // Work left to the partition's next owner may come back here.
         if job.flags.contains(.owesClaim), job.machine.isMarked { claims.rememberUnmarked(job) }
-        if let parting = job.parking?.parting { job.event.parting.append(Parting(record: parting, order: job.order)) }
+        if let parting = job.parking?.parting { job.event.parting.append(parting) }
         for twin in claims.releaseKey(job) { dispatcher.twinEnded(twin) }
         lookup.passed(job)
         bursts.leave(job)
@@ -338,7 +338,7 @@ final class Pipeline {
 
     /// The event has one open part less. The last one settles its offset, unless it was handed back.
     func release(_ event: EventJob) {
-        if event.openParts == 1 { takeParting(of: event) }
+        if event.openParts == 1, takeParting(of: event) == .kept { return parking.wait(event) }
         if !work.release(event) { return }
         let counted = event.takeCounts()
         if let parked = event.parked {

@@ -16,8 +16,8 @@ final class ParkedDevices {
     }
 
     private var notes: [UInt64: Note] = [:]
-    /// Recipients in memory that wait to be parked, or for the record of their event, by device, earliest first: each is written
-    /// after those before it, and new ones wait behind them.
+    /// Recipients in memory that wait to be parked, by device, earliest first: each is written after those before it,
+    /// and new ones wait behind them.
     private var waiting: [UInt64: [Waiting]] = [:]
     /// Beyond it only Redis knows them.
     private static let capacity = 65_536
@@ -61,7 +61,7 @@ final class ParkedDevices {
 
     // MARK: Those that wait in memory to be parked
 
-    /// The recipient's device waits to be parked until the rest of the recipient, and of its event, has ended.
+    /// The recipient's device waits to be parked until the rest of the recipient has ended.
     func wait(_ key: UInt64, _ recipient: WorkRef, order: UInt64) {
         var place = waiting[key]?.count ?? 0
         while place > 0, let before = waiting[key]?[place - 1], before.order > order { place -= 1 }

@@ -121,12 +121,15 @@ final class ParkedOnTheWay: Sendable {
     }
 
     /// An earlier event of the recipient's conversation, from the same partition, is on the way.
-    func hasEarlier(than record: ParkedRecord, nowMs: Int64) -> Bool {
+    ///
+    /// - Parameter onlyInMemory: its record is not written yet.
+    func hasEarlier(than record: ParkedRecord, onlyInMemory: Bool = false, nowMs: Int64) -> Bool {
         if isEmpty { return false }
         return lines.withLock { lines in
             lines[Self.line(record)]?.contains {
                 $0.untilMs > nowMs && $0.source.partition == record.source.partition
-                    && $0.source.offset < record.source.offset && $0.users.contains(Self.user(record))
+                    && $0.source.offset < record.source.offset && (!onlyInMemory || $0.mark == Self.unwritten)
+                    && $0.users.contains(Self.user(record))
             } ?? false
         }
     }

@@ -126,6 +126,11 @@ struct ParkedWheel {
     /// A recipient waits in memory for the record of its event.
     func expect(_ record: ParkedRecord, nowMs: Int64) { onTheWay.add(record, nowMs: nowMs) }
 
+    /// The recipient of an earlier event of the conversation waits in memory for its record.
+    func hasEarlierInMemory(than record: ParkedRecord, nowMs: Int64) -> Bool {
+        onTheWay.hasEarlier(than: record, onlyInMemory: true, nowMs: nowMs)
+    }
+
     /// The recipients of an event that wait in memory are left to another owner.
     func forget(_ open: [ParkedRecord]) {
         if let first = open.first { onTheWay.forget(first.source, of: first) }

@@ -17,7 +17,7 @@ final class Parking {
     let refused = Tray<(record: ReceivedRecord, intake: Intake)>()
     /// The same for recipients of events whose others have ended.
     let stayed = Tray<(event: EventJob, open: [ParkedRecord])>()
-    /// Events with one open part less: the broker has, or refuses, their record.
+    /// Events with one open part less: the broker has, or refuses, their record, or it may be written now.
     let written = Tray<EventJob>()
     let devices = ParkedDevices()
     private let shard: ShardContext
@@ -34,6 +34,8 @@ final class Parking {
     /// Recipients that were parked while Redis took no mark, and are not due yet.
     private var unmarked: [ParkedWork] = []
     private var nextMark = 0
+    /// Events of which only recipients are left that wait for the record of an earlier event.
+    private var behindEarlier: [EventJob] = []
     /// Records with progress to write.
     private var progressing: [ParkedBatch] = []
     /// Events of records with several recipients that began a moment ago.
@@ -143,10 +145,24 @@ final class Parking {
         let seconds: Int64 = isSmall ? 1 : Self.largeSeconds
         if shard.steadyMs / 1_000 % seconds != 0 { return false }
         let soonMs = shard.steadyMs &+ 1_000 * seconds
-        return event.parting.contains { parting in
-            let record = parting.record
-            return record.cause.isTimed && record.dueMs <= soonMs || record.facts.contains(.owesClaim)
-        }
+        return event.parting.contains { $0.cause.isTimed && $0.dueMs <= soonMs || $0.facts.contains(.owesClaim) }
+    }
+
+    /// Recipients of an earlier event of the conversation wait in memory for their record: those of this one must come after it in
+    /// the topic, because another process may read both.
+    func isBehindEarlier(_ event: EventJob) -> Bool {
+        event.parting.contains { wheel.hasEarlierInMemory(than: $0, nowMs: shard.steadyMs) }
+    }
+
+    /// The event's last part waits until the earlier event has left memory.
+    func wait(_ event: EventJob) { behindEarlier.append(event) }
+
+    /// Several times a second: the events that these wait for may have left.
+    func lookAgain() {
+        if behindEarlier.isEmpty { return }
+        for event in behindEarlier { written.append(event) }
+        behindEarlier = []
+        shard.requestTurn()
     }
 
     /// The places of its recipients in the event's `to.uids`, if they are worth a look at the event.
@@ -472,6 +488,9 @@ final class Parking {
             case .batch(let batch, _): if intake === self.intake, isGoing(batch.partition) { one.isHandedBack = true }
             case .event: break
             }
+        }
+        for event in behindEarlier {
+            if let partition = event.origin?.partition, isGoing(partition) { event.isHandedBack = true }
         }
         refused.removeAll { $0.intake === intake && isGoing($0.record.origin.partition) }
         if intake !== self.intake { return }

@@ -27,14 +27,6 @@ final class RecipientParking {
     }
 }
 
-/// A recipient that waits for the record of its event. Recipients behind it in a device's queue wait with it, so that their records
-/// come later.
-struct Parting {
-    let record: ParkedRecord
-    /// `RecipientJob.order`.
-    let order: UInt64
-}
-
 extension RecipientJob {
     /// Continues from the record's state.
     func goOn(from record: ParkedRecord, steadyMs: Int64) {

@@ -41,21 +41,19 @@ extension Dispatcher {
     }
 
     /// A route that a later round, or another owner, replaces.
-    ///
-    /// - Parameter leavesQueue: false: it waits for the record of its event, and later recipients of the device with it.
-    func replace(_ job: RecipientJob, _ index: Int, leavesQueue: Bool = true) {
-        if replaceInPlace(job, index, leavesQueue: leavesQueue) { sender.leaveQueue(job.devices[index].queueKey) }
+    func replace(_ job: RecipientJob, _ index: Int) {
+        if replaceInPlace(job, index) { sender.leaveQueue(job.devices[index].queueKey) }
     }
 
     /// Replaces a route; its successor takes its place. Returns true if it had the device's turn, which the caller must
     /// pass on.
-    func replaceInPlace(_ job: RecipientJob, _ index: Int, leavesQueue: Bool = true) -> Bool {
+    func replaceInPlace(_ job: RecipientJob, _ index: Int) -> Bool {
         let left = job.devices[index].replace()
         guard left != .nothing else { return false }
         job.machine.deviceEnded()
         job.flags.insert(.replaced)
         job.devices[index].push?.check = nil
-        if left == .openAndParked, leavesQueue { leaveParkingQueue(job, index) }
+        if left == .openAndParked { leaveParkingQueue(job, index) }
         return left == .openAndDeviceFree
     }
 

@@ -41,17 +41,6 @@ extension Dispatcher {
         shard.requestTurn()
     }
 
-    /// The records of these recipients are written, or left to another owner.
-    func leaveParkingQueue(_ parting: [Parting]) {
-        for one in parting {
-            for device in one.record.devices {
-                let key = DeviceKey.make(app: one.record.app, uid: one.record.uid ?? "", device: device)
-                if let next = parking.devices.leave(key, order: one.order) { mayBeParked.append(next) }
-            }
-        }
-        shard.requestTurn()
-    }
-
     /// A partition's window is full, and several apps have records in it: pushes that only wait for their device are
     /// parked until the device is free.
     func parkQueued(_ isFull: (EventJob) -> Bool) {
@@ -249,9 +238,8 @@ extension Dispatcher {
         let own = waits.filter { $0.device >= 0 }.map {
             Parking.DeviceWait(device: job.devices[$0.device].route.device, cause: $0.cause, dueMs: $0.dueMs)
         }
-        let isLeft = event.digest != nil || event.parked?.isHandedBack ?? false
         // After `devices` were read: from now on another owner has them.
-        for wait in waits where wait.device >= 0 { replace(job, wait.device, leavesQueue: isLeft) }
+        for wait in waits where wait.device >= 0 { replace(job, wait.device) }
         // Nothing more happens for it here: the reader of the record may be faster than the broker's answer.
         let twins = claims.releaseKey(job)
         defer {

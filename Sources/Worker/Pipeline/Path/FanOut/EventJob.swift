@@ -50,7 +50,7 @@ final class EventJob {
     /// Nil before the first delivery.
     var deliveries: GatewayBatches?
     /// Recipients that wait to be parked. They are written together, once no other part of the event is open.
-    var parting: [Parting] = []
+    var parting: [ParkedRecord] = []
     /// The common beginning of its recipients' records, once there is one.
     var recordHead: [UInt8]?
     /// Its app, conversation and chunk, hashed if others wait: they begin in order.

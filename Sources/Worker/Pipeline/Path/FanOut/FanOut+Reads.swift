@@ -222,7 +222,7 @@ extension FanOut {
         open.removeAll { $0 === event }
         if var record = event.parked?.record {
             record.dueMs = shard.steadyMs &+ Self.changesMs
-            event.parting = [Parting(record: record, order: 0)]
+            event.parting = [record]
         } else {
             event.isHandedBack = true
             behind.append((event, Self.changesMs))
