@@ -158,8 +158,12 @@ pictures: packages $(DEPLOY_PYTHON) ## draws docs/pictures: the operator's page 
 	$(if $(BINARY),,swift build --product carillon)
 	CARILLON_BINARY=$(or $(BINARY),.build/debug/carillon) $(DEPLOY_PYTHON) -m docs.pictures
 
-k8s-test: $(DEPLOY_PYTHON) ## the Kubernetes manifests rendered, each against its schema; versions and bill of materials
-	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_kubernetes.py deploy/tests/test_package.py
+KUBERNETES_TOOLS = .build/kubernetes-tools/helm
+$(KUBERNETES_TOOLS): deploy/kubernetes/tools.py | $(DEPLOY_PYTHON)
+	$(DEPLOY_PYTHON) -m deploy.kubernetes.tools $(@D)
+
+k8s-test: $(DEPLOY_PYTHON) $(KUBERNETES_TOOLS) ## the Kubernetes manifests and the Helm chart rendered, each against its schema; versions and bill of materials
+	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_kubernetes.py deploy/tests/test_helm.py deploy/tests/test_package.py
 
 deb: $(if $(BINARY),,release-trained) ## a Debian package with its bill of materials, in .build/deb
 	@deploy/install-packages debhelper dpkg-dev
