@@ -97,3 +97,13 @@ def test_a_bill_of_another_form_is_refused() -> None:
         JsonStrictValidator(SchemaVersion.V1_5).validate_str('{"bomFormat": "CycloneDX", "specVersion": "1.5", "x": 1}')
         is not None
     )
+
+
+def test_the_workflow_runs_the_gate_where_the_image_is_built() -> None:
+    workflow = yaml.safe_load((TOP / ".github/workflows/gate.yml").read_text())
+    job = workflow["jobs"]["gate"]
+    assert f"FROM {job['container']['image']} AS build" in (TOP / "deploy/Dockerfile").read_text()
+    assert [step["run"] for step in job["steps"] if "run" in step][-1] == ".ci/run"
+    assert os.access(TOP / ".ci/run", os.X_OK)
+    # Another's pull request must not write anything.
+    assert workflow["permissions"] == {"contents": "read"}
