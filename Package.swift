@@ -26,6 +26,12 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
     .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
+/// What `carillon --version` tells of the build, set by `make release`.
+let built: [CSetting] =
+    ["CARILLON_COMMIT", "CARILLON_DATE"].compactMap { name in
+        Context.environment[name].map { .define(name, to: "\"\($0)\"") }
+    } + (Context.environment["CARILLON_TRAINED"] == nil ? [] : [.define("CARILLON_TRAINED")])
+
 /// Set by `make fuzz`: what `Tests/FuzzTests` drives then runs under libFuzzer in place of the test runner.
 let isFuzzing = Context.environment["CARILLON_FUZZ"] != nil
 let fuzzed: [Target.Dependency] = [
@@ -59,6 +65,7 @@ let package = Package(
         system("CYaml", "yaml-0.1", "libyaml-dev"),
         system("CZstd", "libzstd", "libzstd-dev"),
         .systemLibrary(name: "CSpawn"),
+        .target(name: "CBuild", cSettings: built),
         // C++ imports no module map, so the library is named here.
         .target(
             name: "CSimdjson", dependencies: ["CSimdjsonLibrary"], linkerSettings: [.linkedLibrary("simdjson")]),
@@ -135,6 +142,7 @@ let package = Package(
                 "Bench", "Demo", "Top", "Console", "Processes", "Worker", "Simulator", "Kafka", "EventLoop", "JSON",
                 "Crypto",
                 "Telemetry", "APNs", "Redis", "PushCore", "Payload", "Digits", "Recording", "Zstd", "HTTP2", "YAML",
+                "CBuild",
             ],
             swiftSettings: strict),
 

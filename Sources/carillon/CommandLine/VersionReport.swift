@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CBuild
 import Console
 import Crypto
 import EventLoop
@@ -10,7 +11,7 @@ import Worker
 import YAML
 import Zstd
 
-/// `carillon --version`: the version of Carillon and of every linked library.
+/// `carillon --version`: the version of Carillon and of every linked library, and which build it is.
 ///
 /// Each library reports its own version if it can. Otherwise the version is that of the headers at build time.
 enum VersionReport {
@@ -35,8 +36,19 @@ enum VersionReport {
         ] + (Allocator.version.map { [Entry(name: "jemalloc", version: $0)] } ?? [])
     }
 
+    private static var kind: String { String(cString: cbuild_kind()) }
+
+    /// Commit and date of a build that knows them.
+    private static var source: [(name: StaticString, value: String)] {
+        [("commit", String(cString: cbuild_commit())), ("date", String(cString: cbuild_date()))].filter {
+            !$0.value.isEmpty
+        }
+    }
+
     static var text: TerminalText {
         var text: TerminalText = "carillon \(WorkerProcess.version)\n"
+        let build = ([kind] + source.map { "\($0.name) \($0.value)" }).joined(separator: ", ")
+        text += "  \(Style.padded("build", to: 12))\(build)\n"
         for entry in entries {
             let note: TerminalText = entry.isOfHeaders ? Style.dim("  (version at build time)") : ""
             text += "  \(Style.padded("\(entry.name)", to: 12))\(entry.version)\(note)\n"
@@ -48,6 +60,8 @@ enum VersionReport {
         var writer = JSONWriter()
         writer.beginObject()
         writer.member("version", WorkerProcess.version)
+        writer.member("build", kind)
+        for (name, value) in source { writer.member(name, value) }
         writer.key("libraries")
         writer.beginArray()
         for entry in entries {
