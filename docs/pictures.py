@@ -12,10 +12,11 @@ import time
 from html import escape
 from pathlib import Path
 
+from chaos.servers import now_ms
 from docs.tests import browser
 from docs.tests.browser import Browser
-from docs.tests.small_world import SmallWorld
-from docs.tests.test_operator_page import Traffic, answer_url
+from docs.tests.small_world import EVENTS, USER_STATE, SmallWorld
+from docs.tests.test_operator_page import GOOD, Traffic
 
 TOP = Path(__file__).parents[1]
 PICTURES = TOP / "docs/pictures"
@@ -44,9 +45,30 @@ def page(tab: Browser, url: str) -> None:
     ):
         tab.show(size, dark)
         picture(tab, name)
-    tab.show((1100, 620))
-    tab.open(answer_url(url))
+
+
+def answer(tab: Browser, url: str) -> None:
+    """Why a muted user got no push: the sentence, and below it the steps."""
+    tab.show((1100, 556))
+    tab.open(f"{url}trace?app=im&user=leo&msg=m-team-3")
+    tab.ask("document.querySelector('details').open = true")
     picture(tab, "page-answer")
+
+
+def mute(world: SmallWorld) -> None:
+    """Leo has a phone, mutes the team until the next evening, and gets a message of it."""
+    hour_ms = 3_600_000
+    common = {"v": 1, "app": "im", "sent_ms": now_ms()}
+    token = {"device": "leo-phone", "token": GOOD + 56 * "1", "env": "production", "topic": "com.example.im"}
+    bind = {"kind": "bind", "event_id": "s-1", "uid": "leo", "token": token | {"type": "alert", "bind_ver": 1}}
+    until_ms = (now_ms() // (24 * hour_ms) + 1) * 24 * hour_ms + 18 * hour_ms
+    mute = {"kind": "mute", "event_id": "s-2", "uid": "leo", "conv_id": "team", "level": 5, "until_ms": until_ms}
+    for record in (bind, mute):
+        world.write(USER_STATE, "leo", common | record)
+    world.settle(USER_STATE)
+    message = {"kind": "message", "event_id": "e-3", "msg_id": "m-team-3", "conv": {"id": "team", "type": "group"}}
+    message |= {"from": {"uid": "carol", "nick": "Carol"}, "to": {"uids": ["leo"]}, "push": {"content": "Lunch?"}}
+    world.write(EVENTS, "team", common | message | {"sent_ms": now_ms()})
 
 
 def terminal(command: list[str]) -> str:
@@ -99,9 +121,12 @@ def main() -> None:
         world = SmallWorld(binary, Path(folder))
         try:
             world.open()
+            mute(world)
             with Traffic(world), Browser() as tab:
                 time.sleep(SECONDS)
-                page(tab, f"http://127.0.0.1:{world.worker.port}/")
+                url = f"http://127.0.0.1:{world.worker.port}/"
+                page(tab, url)
+                answer(tab, url)
                 top = terminal([str(binary), "top", "--once", "--worker", f"127.0.0.1:{world.worker.port}"])
                 (PICTURES / "top.svg").write_text(drawing(top.replace(f":{world.worker.port}", ":9464")))
         finally:
