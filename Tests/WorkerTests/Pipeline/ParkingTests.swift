@@ -282,6 +282,26 @@ import Testing
         #expect(wheel.count == 0 && batch.open == 2)
     }
 
+    /// A dictionary's order differs from one wheel to the next.
+    @Test func `recipients that were put back together are written again in one order, whichever wheel has them`() {
+        func moved() -> [[String?]] {
+            var wheel = ParkedWheel()
+            let batch = ParkedBatch(.alone(topic: 1, .parked))
+            func record(_ uid: String?) -> ParkedRecord {
+                ParkedRecord(app: "im", uid: uid, raw: [], cause: .rate, dueMs: 0, writtenMs: 0, id: "m")
+            }
+            wheel.read(ParkedWork(record(nil), of: batch))
+            for work in Self.taken(&wheel, nowMs: 1) {
+                for number in 0..<20 { wheel.putBack(record("u\(number)"), from: work) }
+                wheel.ended(work)
+            }
+            return wheel.move(from: [batch.partition], atMost: 9, nowMs: 60_000).map { $0.open.map(\.uid) }
+        }
+        let first = moved()
+        #expect(first.map(\.count) == [20])
+        #expect((0..<20).allSatisfy { _ in moved() == first })
+    }
+
     @Test func eachAppsDueWorkBeginsInTurn() {
         var wheel = ParkedWheel()
         Self.read(&wheel, (0..<100).map { Self.work("a\($0)", uid: "u\($0)", dueMs: 0) })

@@ -273,7 +273,8 @@ struct ParkedWheel {
                 }
             }
         }
-        let oldest = works.values.map { $0.sorted { $0.number < $1.number } }
+        // Recipients that were put back have the number of their work. A dictionary's order differs from run to run.
+        let oldest = works.values.map { $0.sorted { ($0.number, $0.line) < ($1.number, $1.line) } }
             .sorted { ($0.first?.number ?? 0) < ($1.first?.number ?? 0) }
         var moved: [(batch: ParkedBatch, open: [ParkedRecord])] = []
         func take(_ works: [ParkedWork]) {
