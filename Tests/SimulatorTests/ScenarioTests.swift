@@ -57,7 +57,8 @@ import Testing
             """
             {"goaway_after_requests": 9, "settings": [{"after_s": 2, "max_concurrent_streams": 5}, {"after_s": 1}],
              "rules": [
-              {"answer": {"status": 429, "reason": "TooManyRequests", "retry_after": 2, "delay_ms": 40}},
+              {"answer": {"status": 429, "reason": "TooManyRequests", "retry_after": 2,
+               "retry_after_date": true, "delay_ms": 40}},
               {"fault": {"kind": "reset", "code": 11}},
               {"fault": {"kind": "goaway", "last": "none", "code": "ENHANCE_YOUR_CALM", "reason": "Shutdown"}},
               {"fault": {"kind": "goaway"}}, {"fault": {"kind": "freeze"}},
@@ -66,6 +67,7 @@ import Testing
             """)
         var slow = ScenarioAnswer(429, "TooManyRequests")
         slow.retryAfterSeconds = 2
+        slow.retryAfterIsDate = true
         slow.delayMs = 40
         #expect(
             scenario.rules.map(\.action) == [

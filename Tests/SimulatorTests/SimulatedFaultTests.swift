@@ -30,6 +30,16 @@ import Testing
         }
     }
 
+    @Test func `Retry-After may be a date`() async throws {
+        var answer = ScenarioAnswer(429, "TooManyRequests")
+        (answer.retryAfterSeconds, answer.retryAfterIsDate) = (0, true)
+        try await withSimulator(Self.open(.answer(answer))) { _, client, _ in
+            let form = #/(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} 20\d\d \d\d:\d\d:\d\d GMT/#
+            #expect(await client.send(struck).retryAfter?.wholeMatch(of: form) != nil)
+        }
+        #expect(HTTPResponse.date(seconds: 784_111_777) == "Sun, 06 Nov 1994 08:49:37 GMT")
+    }
+
     @Test func aLateAnswerLetsOthersPass() async throws {
         var late = ScenarioAnswer()
         late.delayMs = 30
@@ -38,6 +48,7 @@ import Testing
             #expect(answers.allSatisfy { $0.status == 200 })
             // Lines stand in the order of the answers.
             #expect(await service.entries.map(\.token) == ["aa01", "aa01", "bb01"])
+            #expect(await service.entries.map(\.delayMs) == [0, 0, 30])
         }
     }
 

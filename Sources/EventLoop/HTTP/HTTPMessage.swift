@@ -57,9 +57,9 @@ public struct HTTPResponse: Sendable, Equatable {
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
         + "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-    /// RFC 9110 section 5.6.7.
-    private static func date() -> String {
-        var now = time(nil)
+    /// A date as headers have it (RFC 9110 section 5.6.7).
+    package static func date(seconds: Int = time(nil)) -> String {
+        var now = seconds
         var parts = tm()
         gmtime_r(&now, &parts)
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in

@@ -157,6 +157,7 @@ private struct ScenarioReader {
         answer.reason = string(tree, "reason", place)
         answer.timestampMs = integer(tree, "timestamp", place)
         answer.retryAfterSeconds = integer(tree, "retry_after", place).map { Int(clamping: $0) }
+        answer.retryAfterIsDate = flag(tree, "retry_after_date", place) ?? false
         answer.delayMs = wholeMs(tree, "delay_ms", place) ?? 0
         answer.splitBytes = integer(tree, "split_bytes", place).map { max(1, Int(clamping: $0)) }
         if let bytes = integer(tree, "body_bytes", place) {

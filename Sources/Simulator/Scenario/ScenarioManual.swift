@@ -131,6 +131,7 @@ public struct ScenarioManual: Sendable {
                 Key("reason", "TEXT", "the body's reason, known to Apple or not"),
                 Key("timestamp", "MS", "the body's timestamp"),
                 Key("retry_after", "S", "a retry-after header"),
+                Key("retry_after_date", "BOOL", "true: the header is the date in S seconds"),
                 Key("delay_ms", "MS", "the answer is so late"),
                 Key("body", "TEXT", "this body, sound or not, in place of Apple's JSON; empty: none at all"),
                 Key("body_bytes", "N", "Apple's JSON, padded to N bytes"),

@@ -111,6 +111,8 @@ public struct ScenarioAnswer: Sendable, Equatable {
     /// The timestamp of a 410, Unix ms.
     public var timestampMs: Int64?
     public var retryAfterSeconds: Int?
+    /// Whether the header names the second in which the wait ends.
+    public var retryAfterIsDate = false
     public var delayMs: Int64 = 0
     public var body = Body.json
     /// Largest DATA frame of the body; nil for no limit.

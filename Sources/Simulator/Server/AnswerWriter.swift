@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import EventLoop
 import HTTP2
 import JSON
 
@@ -15,6 +16,8 @@ final class AnswerWriter {
         var uniqueID: [UInt8]?
         /// RFC 9110 section 9.3.2: the answer has no content.
         var isHead: Bool
+        /// The present time, Unix s.
+        var wallSeconds: Int
     }
 
     private var accepted = HeaderList(reserving: 256)
@@ -41,7 +44,11 @@ final class AnswerWriter {
         guard rejected.set(Self.status, Array(String(answer.status).utf8)),
             apnsID.withUnsafeBytes({ rejected.set(Self.identifier, $0) })
         else { return }
-        if let seconds = answer.retryAfterSeconds { try rejected.append("retry-after", String(seconds)) }
+        if let seconds = answer.retryAfterSeconds {
+            let text =
+                answer.retryAfterIsDate ? HTTPResponse.date(seconds: request.wallSeconds + seconds) : String(seconds)
+            try rejected.append("retry-after", text)
+        }
         if let id = request.uniqueID, answer.status == 200 {
             try rejected.append("apns-unique-id", id, indexing: .never)
         }

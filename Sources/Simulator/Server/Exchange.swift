@@ -39,6 +39,7 @@ struct Exchange {
         isObject = false
         fingerprint = nil
         madeID = nil
+        answer = ScenarioAnswer()
     }
 
     mutating func take(_ data: UnsafeRawBufferPointer) {

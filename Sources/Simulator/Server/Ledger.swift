@@ -20,6 +20,7 @@ final class Ledger {
         var reason: String?
         var fault: String?
         var answered: Bool
+        var delayMs: Int64
     }
 
     /// Whether anything is recorded.

@@ -23,6 +23,8 @@ public struct LedgerEntry: Sendable, Equatable {
     public let fault: String?
     /// Whether an answer was sent.
     public let answered: Bool
+    /// How long the request waited for its answer: the delay of the scenario.
+    public let delayMs: Int64
 
     static let headerFields: [RequestHead.Field] = [
         .authorization, .topic, .pushType, .identifier, .expiration, .priority, .collapseID, .channelID,
@@ -46,5 +48,6 @@ public struct LedgerEntry: Sendable, Equatable {
         reason = record.reason
         fault = record.fault
         answered = record.answered
+        delayMs = record.delayMs
     }
 }

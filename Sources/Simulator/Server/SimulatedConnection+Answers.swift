@@ -85,7 +85,7 @@ extension SimulatedConnection {
         // A fault here means that the client reset the stream. Its line is already written.
         let request = AnswerWriter.Request(
             apnsID: apnsID(index), uniqueID: simulator.isDevelopment ? simulator.makeIdentifier() : nil,
-            isHead: isHead(index))
+            isHead: isHead(index), wallSeconds: Int(simulator.wallSeconds))
         try? answers.send(answer, to: request, on: session, stream: stream)
     }
 
@@ -136,7 +136,8 @@ extension SimulatedConnection {
         let record = Ledger.Record(
             connection: number, stream: exchanges[index].stream, apnsID: apnsID(index),
             fingerprint: exchanges[index].fingerprint, bytes: exchanges[index].bytes,
-            isObject: exchanges[index].isObject, status: status, reason: reason, fault: fault, answered: status != nil)
+            isObject: exchanges[index].isObject, status: status, reason: reason, fault: fault, answered: status != nil,
+            delayMs: exchanges[index].answer.delayMs)
         simulator.ledger.add(
             record, head: exchanges[index].head, body: exchanges[index].body, nowMs: simulator.loop.wallMs)
     }
