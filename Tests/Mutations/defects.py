@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defects for `mutations.py`: each replaces some code of the product."""
 
-from dataclasses import dataclass
+from defect import Defect
+from later_defects import LATER
 
 PIPELINE = "Sources/Worker/Pipeline/"
 SCRIPTS = "Sources/Worker/State/Scripts/"
@@ -26,16 +27,6 @@ FAULTS = {
     "sent-late": "apnsAnswers",
     "cluster-ignored": "kafkaMirror",
 }
-
-
-@dataclass
-class Defect:
-    name: str
-    """What is wrong."""
-    says: str
-    path: str
-    old: str
-    new: str
 
 
 DEFECTS = [
@@ -515,4 +506,4 @@ DEFECTS = [
         'consumer.clusterID.map { "\\($0)/\\(consumer.topics[0])" } ?? ""',
         'consumer.clusterID.map { "\\(mutant("cluster-ignored") ? "any" : $0)/\\(consumer.topics[0])" } ?? ""',
     ),
-]
+] + LATER

@@ -91,6 +91,24 @@ extension SimulatedKey {
     }
 }
 
+extension SimulatedKey {
+    /// The same with several sets of credentials, which a bind's `cert` names.
+    package func appWithSets(_ id: String) -> String {
+        func set(_ name: String, _ keyID: String) -> String {
+            "      \(name): {key_file: \(path), key_id: \(keyID), team_id: \(Self.teamID)}\n"
+        }
+        return """
+              - id: \(id)
+                topic: [com.example.\(id)]
+                environment: production
+                endpoint: \(APNsSeat.endpoint)
+                ca_file: \(authorityPath)
+                credentials:
+
+            """ + set("main", Self.keyIDs[0]) + set("second", Self.keyIDs[1]) + set("third", Self.keyIDs[1])
+    }
+}
+
 /// A run cannot begin.
 public struct SimulationFault: Error, CustomStringConvertible {
     public let description: String

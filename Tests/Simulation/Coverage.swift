@@ -19,6 +19,7 @@ public struct Coverage: Sendable {
         ("traffic", Plan.Kind.allCases.map(\.rawValue)), ("answer of APNs", answers),
         ("delivery", ["with alert, ack awaited", "without alert", "pushed before"]),
         ("side record", ["SMS no_token", "SMS all_failed", "feedback 410", "feedback 400"]),
+        ("episode", Episode.all.map(\.name)),
         ("Redis", ["single", "sentinel", "cluster"]), ("group", Plan.Group.allCases.map(\.rawValue)),
     ]
 
@@ -53,7 +54,7 @@ public struct Coverage: Sendable {
     ]
     private static let answers = [
         "200", "400 BadDeviceToken", "400 DeviceTokenNotForTopic", "410 Unregistered", "429 TooManyRequests",
-        "500 InternalServerError", "503 ServiceUnavailable",
+        "500 InternalServerError", "503 ServiceUnavailable", "late",
     ]
     private static let combinations = ["nim", "raw", "rc", "wps"].flatMap { profile in
         (1...4).flatMap { strategy in ["server", "none", "sender"].map { "\(profile) \(strategy) \($0)" } }
@@ -76,10 +77,13 @@ extension Coverage {
             let outcome = evidence.observed.results[state.eventID]?.outcome ?? "none"
             add("state result", "\(Self.name(state.kind)) \(outcome)")
         }
-        for outcome in evidence.observed.outcomes where outcome.isFinal {
+        let kit = evidence.episodes?.observed
+        for outcome in evidence.observed.outcomes + (kit?.outcomes.filter { $0.app == Episode.app } ?? [])
+        where outcome.isFinal {
             add("reason", "\(outcome.verdict) \(outcome.reason)")
         }
-        for push in evidence.observed.pushes {
+        for push in evidence.observed.pushes + (kit?.pushes.filter { $0.app == Episode.app } ?? []) {
+            if push.delayMs > 0 { add("answer of APNs", "late") }
             guard let status = push.status else { continue }
             add("answer of APNs", push.reason.isEmpty ? "\(status)" : "\(status) \(push.reason)")
         }
@@ -90,7 +94,10 @@ extension Coverage {
                 add("delivery", delivery.wantsAck ? "with alert, ack awaited" : "without alert")
             }
         }
-        for sms in evidence.observed.sms { add("side record", "SMS \(sms.reason)") }
+        for episode in evidence.episodes?.claims ?? [] { add("episode", episode.name) }
+        for sms in evidence.observed.sms + (kit?.sms.filter { $0.app == Episode.app } ?? []) {
+            add("side record", "SMS \(sms.reason)")
+        }
         for feedback in evidence.observed.feedback {
             add("side record", "feedback \(feedback.cause == "Unregistered" ? 410 : 400)")
         }

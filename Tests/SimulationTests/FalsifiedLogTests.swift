@@ -37,6 +37,72 @@ struct FalsifiedLogTests {
         return judge.run()
     }
 
+    private static let episodes: World.Episodes? = {
+        guard let folder = try? TemporaryFolder(), let simulation = try? Simulation(folder: folder.path) else {
+            return nil
+        }
+        var plan = Plan(seed: 7, faults: [])
+        plan.kit = AppSettings(id: Episode.app)
+        return try? simulation.evidence(plan)?.episodes
+    }()
+
+    @Test func `the claims of episodes hold in a log that is true`() throws {
+        let episodes = try #require(Self.episodes)
+        #expect(episodes.violations.isEmpty, "\(episodes.violations)")
+        #expect(episodes.claims.count > 5)
+    }
+
+    @Test(arguments: ["an outcome", "a reason", "a number", "a second push", "a text"])
+    func `what is false in an episode is found`(what: String) throws {
+        var episodes = try #require(Self.episodes)
+        // Claims name some of the records only.
+        let isFound = episodes.observed.outcomes.indices.contains { index in
+            var changed = episodes
+            let outcome = changed.observed.outcomes[index]
+            guard outcome.app == Episode.app, outcome.verdict == "accepted",
+                let push = changed.observed.pushes.firstIndex(where: { $0.pid == outcome.pid && $0.status == 200 })
+            else { return false }
+            switch what {
+            case "an outcome": changed.observed.outcomes.remove(at: index)
+            case "a reason": changed.observed.outcomes[index].reason = "other"
+            case "a number": changed.observed.pushes[push].badge = 77
+            case "a second push": changed.observed.pushes.append(changed.observed.pushes[push])
+            default: changed.observed.pushes[push].payload = .object([:])
+            }
+            return !changed.violations.isEmpty
+        }
+        #expect(isFound)
+        episodes.observed.outcomes = []
+        #expect(!episodes.violations.isEmpty)
+    }
+
+    /// A run with an app that merges alerts.
+    private static let merging: World.Evidence? = {
+        guard let folder = try? TemporaryFolder(), let simulation = try? Simulation(folder: folder.path) else {
+            return nil
+        }
+        var plan = Plan(seed: 5, faults: [])
+        var app = AppSettings(id: "im")
+        app.burstTenths = 20
+        (plan.apps, plan.kinds, plan.kit) = ([app], [], nil)
+        (plan.usersPerApp, plan.messages) = (2, 80)
+        return try? simulation.evidence(plan)
+    }()
+
+    @Test(arguments: [-1, 1]) func `a wrong number in a merged alert is found`(more: Int64) throws {
+        let evidence = try #require(Self.merging)
+        #expect(Self.violations(evidence).isEmpty)
+        let isFound = evidence.observed.pushes.indices.contains { index in
+            var changed = evidence
+            guard let body = changed.observed.pushes[index].body, let number = Int64(body.prefix { $0.isNumber }),
+                number > 2
+            else { return false }
+            changed.observed.pushes[index].body = "\(number + more)" + body.drop { $0.isNumber }
+            return Self.violations(changed).contains { $0.rule == "the number" }
+        }
+        #expect(isFound)
+    }
+
     @Test func `a log that is true breaks no rule`() throws {
         #expect(Self.violations(try #require(Self.evidence)).isEmpty)
     }
@@ -123,6 +189,43 @@ struct FalsifiedLogTests {
         Row("a change is not taken", "results") { evidence in
             guard let state = evidence.sources.states.first(where: { $0.tokenType == .alert }) else { return false }
             evidence.observed.results[state.eventID]?.outcome = "ignored"
+            return true
+        },
+        Row("a status is another one", "the record") { evidence in
+            guard let index = evidence.accepted() else { return false }
+            evidence.observed.outcomes[index].status = 201
+            return true
+        },
+        Row("the number of a record is another one", "the record") { evidence in
+            guard let index = evidence.accepted() else { return false }
+            evidence.observed.outcomes[index].badge = 66
+            return true
+        },
+        Row("a record names another message", "the record") { evidence in
+            guard let index = evidence.accepted() else { return false }
+            evidence.observed.outcomes[index].messageID = "m0"
+            return true
+        },
+        Row("a try has another id", "push ids") { evidence in
+            guard let index = evidence.alert() else { return false }
+            var push = evidence.observed.pushes[index]
+            push.pid = "other"
+            evidence.observed.pushes.append(push)
+            return true
+        },
+        Row("a push is repeated after planned ends", "no push twice") { evidence in
+            guard let index = evidence.alert() else { return false }
+            (evidence.allowance.mayRepeat, evidence.allowance.isDrainedWell) = (true, true)
+            evidence.observed.pushes.append(evidence.observed.pushes[index])
+            return true
+        },
+        Row("two pushes of a device are in flight", "one push in flight") { evidence in
+            guard let index = evidence.alert() else { return false }
+            evidence.allowance.hadOneShard = true
+            var push = evidence.observed.pushes[index]
+            (push.pid, push.delayMs) = ("other", 3000)
+            push.atNanos += 1_000_000_000
+            evidence.observed.pushes.insert(push, at: index + 1)
             return true
         },
         Row("an SMS is asked for", "SMS") { evidence in

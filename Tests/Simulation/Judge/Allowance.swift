@@ -17,14 +17,23 @@ struct Allowance {
     var mayWait = false
     /// No fault of any kind.
     var isCalm = true
+    /// The brokers refused a topic, and a worker may have ended with a delivery that they never took. Its event comes again, perhaps
+    /// when the device is away.
+    var mayLoseDeliveries = false
     /// Redis refused writes for a time: the end of an activity, or a revoke, may be known to nobody.
     var refusesWrites = false
     /// The statistics may lack outcomes, and have repeated ones twice.
     var mayMiscount = false
     /// The only trouble was that two apps had to wait for APNs.
     var isOnlyThrottled = false
+    /// All that may repeat anything was a planned end or a new worker, and each worker that ended had drained.
+    var isDrainedWell = false
+    /// Some records have no Kafka time.
+    var hasOddTimes = false
     /// All work was one process's.
     var hadOneProcess = true
+    /// All work was one shard's.
+    var hadOneShard = false
     /// Writes that Redis has lost.
     var losses: [Loss] = []
     /// Events that Kafka has dropped, perhaps before a worker read them.

@@ -236,12 +236,38 @@ extension Judge {
                     && sentByID["\(outcome.app) \(outcome.eventID)"]?.conversation == parts[2]
                     && device(of: parts[3], parts[0], parts[1], at: outcome.atNanos) == outcome.device
             }
-            if coalesced.count < number {
+            let isExact = endedInAlerts(uid: parts[1], parts[0], conversation: parts[2], token: parts[3])
+            if coalesced.count < number || isExact && coalesced.count > number {
                 found(
                     "the number",
                     "alerts of \(parts[2]) to \(parts[1]) say that they include \(number) others, and "
                         + "\(coalesced.count) are", "")
             }
         }
+    }
+
+    /// Whether all of a conversation's messages to a device were pushed or merged, so that each merged one is in an alert.
+    private func endedInAlerts(uid: String, _ app: String, conversation: String, token: String) -> Bool {
+        guard allowance.isCalm, !answers.contains(where: { $0.token != nil }) else { return false }
+        let history = history(app, uid)
+        let device = device(of: token, app, uid, at: .max)
+        guard let device else { return false }
+        let tokens = history.states.compactMap { state -> String? in
+            guard case .bind(device, _, .alert) = state.kind else { return nil }
+            return state.token
+        }
+        guard Set(tokens) == [token] else { return false }
+        let events = (received["\(app) \(uid)"] ?? []).filter { $0.conversation == conversation }
+        return events.allSatisfy { event in
+            event.kind != .revoke && !event.isDoubled && !event.isCopied
+                && (outcomes[event.eventID] ?? []).allSatisfy {
+                    $0.uid != uid || $0.device != device || !$0.isFinal
+                        || ["ok", "forced", "coalesced"].contains($0.reason)
+                }
+        }
+            && !history.states.contains {
+                if case .read(conversation, _) = $0.kind { return true }
+                return false
+            }
     }
 }

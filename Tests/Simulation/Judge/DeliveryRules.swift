@@ -3,8 +3,16 @@
 extension Judge {
     mutating func checkDeliveries() {
         for (eventID, targets) in deliveries.sorted(by: { $0.key < $1.key }) {
-            guard let event = sent.first(where: { $0.eventID == eventID }) else { continue }
+            guard let event = targets.first.flatMap({ target in sentByID["\(target.app) \(eventID)"] }) else {
+                continue
+            }
+            let original = event.record.isEmpty ? nil : JudgeJSON(Array(event.record.utf8))
             for target in targets {
+                if let original, let copy = target.event, copy != original {
+                    found(
+                        "deliveries", "\(event.messageID) is another event in \(target.gateway)'s record",
+                        event.messageID)
+                }
                 if let why = fault(in: target, of: event) {
                     found(
                         "deliveries", "\(event.messageID) to \(target.uid)'s \(target.device): \(why)", event.messageID)

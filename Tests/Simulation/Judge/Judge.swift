@@ -157,6 +157,7 @@ struct Judge {
     mutating func run() -> [Violation] {
         for event in sent { checkOutcomes(of: event) }
         checkDuplicates()
+        checkRecords()
         checkTokens()
         checkSwitches()
         checkTaken()

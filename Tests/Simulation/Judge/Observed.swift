@@ -18,6 +18,10 @@ struct Observed {
         /// Nil: not in the record.
         var attempts: Int64?
         var latencyMs: Int64?
+        var credential: String?
+        var status: Int64?
+        var apnsID: String?
+        var messageID: String?
         /// Whether the record is about a digest.
         var isDigest: Bool { eventID.hasPrefix("digest-") }
 
@@ -51,8 +55,14 @@ struct Observed {
         var topic = ""
         var collapseID = ""
         var bytes = 0
+        /// The broadcast channel in place of a token.
+        var channel: String?
+        /// How long APNs kept it without an answer.
+        var delayMs: Int64 = 0
         /// Nil: it is not known (in histories made by hand).
         var payload: JudgeJSON?
+        /// When APNs had the request.
+        var receivedNanos: UInt64 { atNanos - min(atNanos, UInt64(delayMs) * 1_000_000) }
     }
 
     /// A target of a record of `im.deliveries`.
@@ -69,6 +79,8 @@ struct Observed {
         var gateway = ""
         var connection: Int64 = -1
         var pid: String?
+        /// The event in the record.
+        var event: JudgeJSON?
     }
 
     /// A record of `push.sms`.
@@ -98,6 +110,9 @@ struct Observed {
         var atNanos: UInt64
         var outcome: String
         var reason = ""
+        /// Nil: not known (in histories made by hand).
+        var kind: String?
+        var uid: String?
     }
 
     /// A record by which the work of an event, or a part of it, was handed on.
@@ -123,6 +138,19 @@ struct Observed {
     /// More of them: by app, list, name and number.
     var numbers: [String: Int64] = [:]
     var deadLetters: [String] = []
+    /// Dead letters of records that an episode wrote for this end.
+    var letters: [(value: String, error: String)] = []
+
+    /// The records and pushes of all other apps.
+    func without(app: String) -> Observed {
+        var observed = self
+        observed.outcomes.removeAll { $0.app == app }
+        observed.pushes.removeAll { $0.app == app }
+        observed.deliveries.removeAll { $0.app == app }
+        observed.sms.removeAll { $0.app == app }
+        observed.feedback.removeAll { $0.app == app }
+        return observed
+    }
 
     /// When a user-state record was applied; `.max`: not yet.
     func applied(_ state: StateSent) -> UInt64 { results[state.eventID]?.atNanos ?? .max }

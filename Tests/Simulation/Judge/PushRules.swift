@@ -4,7 +4,9 @@ extension Judge {
     mutating func checkDuplicates() {
         for (pid, requests) in pushes.sorted(by: { $0.key < $1.key }) {
             let accepted = requests.filter { $0.status == 200 }
-            guard accepted.count > 1, !mayRepeat || allowance.isMovedInPeace else { continue }
+            guard accepted.count > 1, !mayRepeat || allowance.isMovedInPeace || allowance.isDrainedWell else {
+                continue
+            }
             if let event = accepted.first.flatMap(event(of:)) {
                 if isParkedInBothWays(event) { continue }
                 // Two processes that read its two copies at the same time may push once each.

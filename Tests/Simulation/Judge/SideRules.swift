@@ -61,7 +61,11 @@ extension Judge {
                 found("feedback", "\(name): the token was bound after it was dead", "")
             }
             let binds = (tokens[feedback.token] ?? []).filter { $0.tokenType != nil }
-            if !binds.contains(where: { $0.uid == feedback.uid && $0.sentMs == feedback.boundMs }) {
+            let isBound = binds.contains { bind in
+                guard case .bind(feedback.device, _, _) = bind.kind else { return false }
+                return bind.uid == feedback.uid && bind.sentMs == feedback.boundMs
+            }
+            if !isBound {
                 found("feedback", "\(name) was not bound then", "")
             }
         }

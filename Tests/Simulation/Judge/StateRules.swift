@@ -59,6 +59,14 @@ extension Judge {
         for state in states where observed.results[state.eventID] == nil && allowance.lostEvents.isEmpty {
             found("results", "\(state.eventID) of \(state.uid) has none", state.eventID)
         }
+        for state in states {
+            guard let result = observed.results[state.eventID], let kind = result.kind else { continue }
+            if kind != state.name || result.uid != state.uid {
+                found(
+                    "results", "that of \(state.eventID) is about a \(kind) of \(result.uid ?? "nobody")", state.eventID
+                )
+            }
+        }
         guard !mayRepeat, allowance.losses.isEmpty, clock.slackMs <= Self.clockStepMs else { return }
         for history in histories.sorted(by: { $0.key < $1.key }) {
             for (index, state) in history.value.states.enumerated() {

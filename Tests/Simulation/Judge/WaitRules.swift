@@ -7,6 +7,7 @@ extension Judge {
         checkEnds()
         checkLatencies()
         checkTenants()
+        checkOneInFlight()
     }
 
     /// `attempts` is the number of requests since the work was last parked. Some may not have reached APNs.
@@ -67,6 +68,34 @@ extension Judge {
                 waitsUntil[push.pid] = push.atNanos &+ UInt64(seconds) * 1_000_000_000
             }
         }
+    }
+
+    /// A device has one push in flight. Each shard has a queue of its own for it.
+    private mutating func checkOneInFlight() {
+        guard !mayRepeat, observed.pushes.contains(where: { $0.delayMs > 0 }) else { return }
+        for (token, requests) in Dictionary(grouping: observed.pushes.filter(\.isAnswered), by: \.token) {
+            for (place, later) in requests.enumerated() where later.delayMs > 0 {
+                let open = requests[..<place].last {
+                    $0.atNanos > later.receivedNanos &+ Self.lookNanos && haveOneQueue($0, later)
+                }
+                guard let open else { continue }
+                found(
+                    "one push in flight",
+                    "…\(token.suffix(4)) has \(later.pid) before the answer to \(open.pid)", later.messageID ?? "")
+            }
+        }
+    }
+
+    /// An observer looks so often.
+    private static let lookNanos: UInt64 = 20_000_000
+
+    /// Whether one shard surely sent both.
+    private func haveOneQueue(_ one: Observed.Push, _ other: Observed.Push) -> Bool {
+        if allowance.hadOneShard { return true }
+        guard let first = event(of: one), let second = event(of: other), first.partition == second.partition,
+            !first.isDoubled, !second.isDoubled, !first.isCopied, !second.isCopied
+        else { return false }
+        return !observed.handedOn.contains { $0.eventID == first.eventID || $0.eventID == second.eventID }
     }
 
     /// An app's own work comes at its time, whatever waits of another app.

@@ -28,6 +28,11 @@ public struct AppSettings: Sendable {
     /// What is before and after the name in `prefix`.
     public var prefix = ("", ": ")
 
+    /// `limits.removals.minimum`; 0: the usual one.
+    public var removalsMinimum = 0
+    /// Named `main`, `second` and `third`.
+    public var hasCredentialSets = false
+
     public init(id: String) { self.id = id }
 
     /// The usual settings half of the time, else a few others.
@@ -54,9 +59,28 @@ public struct AppSettings: Sendable {
         if kinds.contains(.bursts), badge != .none { burstTenths = Int(random.next(in: 5...40)) }
     }
 
+    /// The app of the episodes, without settings that make an end depend on its moment.
+    init(kit id: String, random: inout SmallRandom) {
+        self.id = id
+        func isChosen(_ share: UInt64) -> Bool { random.next(in: 1...share) == 1 }
+        profile = ["nim", "raw", "rc", "wps"][Int(random.next(in: 0...3))]
+        clearsOnRead = isChosen(2)
+        forceOverridesDND = isChosen(2)
+        windowDecides = isChosen(3)
+        if isChosen(4) { badge = isChosen(2) ? .none : .sender }
+        if isChosen(6) { badgeCap = 3 }
+        isCommunication = isChosen(2)
+        if isChosen(3) { prefix = ("[", "] ") }
+        if isChosen(2) { defaultLanguage = "en" }
+        sendsDigests = isChosen(4)
+        if badge != .none, !sendsDigests, isChosen(7) { burstTenths = Int(random.next(in: 10...30)) }
+        hasCredentialSets = true
+        if isChosen(4) { removalsMinimum = 2 }
+    }
+
     /// The app's entry in the configuration.
     func text(_ key: SimulatedKey) -> String {
-        key.app(id) + """
+        (hasCredentialSets ? key.appWithSets(id) : key.app(id)) + """
                 profile: \(profile)
                 strategy: \(strategy)
                 badge: \(badge.rawValue)
@@ -72,7 +96,7 @@ public struct AppSettings: Sendable {
                 templates: \(key.templatesPath)
                 default_levels: {p2p: 0, group: \(groupLevel)}
                 coalesce: {window_s: \(burstTenths / 10).\(burstTenths % 10)}
-                limits: {in_flight: \(inFlight)}
+                limits: {in_flight: \(inFlight)\(removalsMinimum > 0 ? ", removals: {minimum: \(removalsMinimum), share: 0.01}" : "")}
 
             """
     }
@@ -90,6 +114,7 @@ public struct AppSettings: Sendable {
         if isCommunication { parts.append("communication") }
         if title != "none" { parts.append("title \(title)") }
         if defaultLanguage != "zh-Hans" { parts.append(defaultLanguage) }
+        if removalsMinimum > 0 { parts.append("a brake at \(removalsMinimum) removals") }
         if groupLevel > 0 { parts.append("groups at level \(groupLevel)") }
         return parts.joined(separator: ", ")
     }

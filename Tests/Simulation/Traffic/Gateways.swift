@@ -129,7 +129,9 @@ final class Gateways {
 
     /// Deliveries reached their devices.
     func deliver(_ delivery: JudgeJSON) {
-        guard let app = delivery["app"]?.text, let message = delivery["event"]?["msg_id"]?.text else { return }
+        // Episodes have gateways of their own.
+        guard let app = delivery["app"]?.text, app != Episode.app, let message = delivery["event"]?["msg_id"]?.text
+        else { return }
         if let gateway = delivery["gateway"]?.text, away.contains(gateway) { return }
         for target in delivery["to"]?.list ?? [] {
             guard target["ack_by_ms"] != nil, let uid = target["uid"]?.text, let device = target["device"]?.text

@@ -7,6 +7,10 @@ public struct Plan: Sendable {
     public var workers = 1
     public var partitions: Int32 = 2
     public var apps: [AppSettings] = [AppSettings(id: "im")]
+    /// The app of the episodes.
+    public var kit: AppSettings?
+    /// The names of these; empty: the seed chooses some.
+    public var episodes: Set<String> = []
     public var usersPerApp = 4
     public var devicesMax = 2
     public var messages = 40
@@ -151,6 +155,16 @@ public struct Plan: Sendable {
         drawTitles()
         if added.contains(.throttles) { (self.faults, faultCount) = ([], 0) }
         fitThrottles()
+        drawKit()
+    }
+
+    /// The app of the episodes: in each world without a fault, where the ends of all are known, and in some others.
+    private mutating func drawKit() {
+        var own = SmallRandom(seed: seed ^ 0x4B17)
+        let isOther = own.next(in: 0...3) == 0
+        // In a small window an app's share is a few records, and whatever waits in one episode parks another.
+        guard faultCount == 0 || isOther, !kinds.contains(.throttles), windowRecords >= 20_000 else { return }
+        kit = AppSettings(kit: Episode.app, random: &own)
     }
 
     private mutating func drawFaultsApart() {
@@ -196,6 +210,7 @@ public struct Plan: Sendable {
             + "\(trafficNanos / 1_000_000_000) s, with \(kinds.map(\.rawValue).sorted().joined(separator: " ")); "
             + (windowRecords < 20_000 ? "windows of \(windowRecords) records, " : "")
             + "\(shardsPerWorker) shards each, \(group.rawValue) group, Redis: \(redis); "
+            + (kit.map { "episodes in \($0.text); " } ?? "")
             + "\(faultCount) faults of: \(faults.map(\.rawValue).joined(separator: " "))"
     }
 }

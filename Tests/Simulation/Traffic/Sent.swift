@@ -33,6 +33,8 @@ struct Sent {
     var activity: Activity?
     var partition: Int32 = -1
     var offset: Int64 = -1
+    /// As its producer wrote it.
+    var record = ""
 
     struct Activity {
         enum Step: String { case start, update, end }
@@ -216,6 +218,8 @@ struct StateSent {
     var words = BindWords()
     /// The Live Activity of a bind.
     var activity: String?
+    /// The `kind` of its record.
+    var name = ""
 
     /// Of a bind or unbind.
     var token: String? {

@@ -193,7 +193,8 @@ extension Traffic {
 
     /// A push reached its device: some report that, or that the user opened it, some of them twice.
     func didArrive(_ push: Observed.Push) {
-        guard plan.kinds.contains(.openings), push.status == 200, let messageID = push.messageID, isChosen(3),
+        guard plan.kinds.contains(.openings), push.app != Episode.app, push.status == 200,
+            let messageID = push.messageID, isChosen(3),
             sent.contains(where: { $0.app == push.app && $0.messageID == messageID && $0.kind == .message }),
             let bind = states.last(where: { $0.token == push.token && !isOld($0) }),
             case .bind(let device, _, _) = bind.kind,

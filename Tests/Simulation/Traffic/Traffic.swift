@@ -27,7 +27,7 @@ final class Traffic {
     let system: SimulatedSystem
     /// For what users choose.
     var choices: SmallRandom
-    private let story: Story
+    let story: Story
     var random: SmallRandom
     /// For kinds of traffic that came later: the others keep their numbers.
     var extra: SmallRandom
@@ -202,7 +202,7 @@ final class Traffic {
 
     // MARK: Writing
 
-    private func produce(_ topic: String, _ key: String, _ value: String, partitionsOn: Int = 0) -> Place {
+    func produce(_ topic: String, _ key: String, _ value: String, partitionsOn: Int = 0) -> Place {
         var record = Written(topic: topic, key: key, value: value, partitionsOn: partitionsOn)
         if plan.kinds.contains(.oddTimes), extra.next(in: 1...3) == 1 {
             record.createdMs = [1, Int64(extra.next(in: 1...1000)), system.wallMs / 1000][Int(extra.next(in: 0...2))]
@@ -281,7 +281,7 @@ final class Traffic {
                 toDevices: event.devices, isToGroup: event.uids == nil, isDoubled: event.isDoubled,
                 isCopied: isCopied, atNanos: system.nowNanos,
                 sentMs: system.wallMs, push: words, target: event.target?.messageID, revokeBadge: event.revokeBadge,
-                partition: place.partition, offset: place.offset), words.members)
+                partition: place.partition, offset: place.offset, record: "{\(fields)}"), words.members)
     }
 
     func send(_ activity: Sent.Activity, to uids: [String], app: String) {
@@ -327,7 +327,7 @@ final class Traffic {
             StateSent(
                 kind: kind, app: person.app, eventID: eventID, uid: person.uid, atNanos: system.nowNanos,
                 sentMs: system.wallMs, partition: place.partition, offset: place.offset, words: words,
-                activity: activity))
+                activity: activity, name: name))
         story.tell("client: \(name) \(eventID) of \(person.uid) (\(person.app)): \(fields)", about: [eventID])
     }
 

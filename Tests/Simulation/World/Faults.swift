@@ -44,6 +44,8 @@ final class Faults {
             }
         }
         if hidesRedis && movesPartitions { world.allowance.mayMiscount = true }
+        world.allowance.mayLoseDeliveries =
+            world.plan.faults.contains(.kafkaRefusal) && world.plan.faults.contains(where: \.mayMovePartitions)
         world.allowance.isMovedInPeace = world.allowance.mayRepeat && !repeats
     }
 
@@ -55,8 +57,10 @@ final class Faults {
 
     /// All servers answer and all links carry again.
     func heal() {
-        rules.removeAll()
-        setRules()
+        if !rules.isEmpty {
+            rules.removeAll()
+            setRules()
+        }
         mirror.heal()
         kafka.heal()
         redis.heal()
@@ -104,6 +108,9 @@ final class Faults {
         case .clockJump: clockJump()
         }
     }
+
+    /// Whether each worker that had to end drained first.
+    private(set) var haveDrained = true
 
     /// What APNs answered by fault.
     private(set) var answers: [AnswerPeriod] = []
@@ -154,7 +161,8 @@ final class Faults {
     private func restart() {
         guard let worker = someWorker() else { return }
         world.story.tell("\(worker.name) is told to end")
-        worker.leave { [weak world] isWell in
+        worker.leave { [weak world, weak self] isWell in
+            self?.haveDrained = isWell && self?.haveDrained ?? true
             world?.story.tell("\(worker.name) has ended, \(isWell ? "drained" : "not drained")")
         }
         startLater()
@@ -313,7 +321,8 @@ final class Faults {
     }
 
     private func setRules() {
-        let sorted = rules.sorted { $0.key < $1.key }.map(\.value)
+        var sorted = rules.sorted { $0.key < $1.key }.map(\.value)
+        if world.plan.kit != nil { sorted = Episode.answers(originMs: world.plan.originMs) + sorted }
         world.apns.set(Scenario(rules: sorted, seed: system.random.next()))
     }
 }

@@ -50,7 +50,15 @@ struct Observer {
         switch topic {
         case "push.dead-letter":
             let why = record.headers.first { $0.name == "carillon-error" }?.value ?? []
-            observed.deadLetters.append(String(decoding: why, as: UTF8.self))
+            let (error, value) = (
+                String(decoding: why, as: UTF8.self), String(decoding: record.value ?? [], as: UTF8.self)
+            )
+            if value.contains("\"app\":\"\(Episode.app)\"") {
+                observed.letters.append((value, error))
+            } else {
+                observed.deadLetters.append(error)
+            }
+            story.tell("dead letter: \(error)")
             return
         case "carillon.parked", "carillon.chunks":
             // The format is internal, but the event's own bytes are in it.
@@ -88,7 +96,8 @@ struct Observer {
         let (event, outcome) = (json["event_id"]?.text ?? "", json["outcome"]?.text ?? "")
         if observed.results[event] == nil {
             observed.results[event] = Observed.StateResult(
-                atNanos: nanos, outcome: outcome, reason: json["reason"]?.text ?? "")
+                atNanos: nanos, outcome: outcome, reason: json["reason"]?.text ?? "", kind: json["kind"]?.text,
+                uid: json["uid"]?.text)
         }
         story.tell(
             "state result: \(json["kind"]?.text ?? "") \(event) of \(json["uid"]?.text ?? ""): \(outcome) "
@@ -120,7 +129,9 @@ struct Observer {
             device: json["device"]?.text ?? "", verdict: json["verdict"]?.text ?? "",
             reason: json["reason"]?.text ?? "", pid: json["pid"]?.text ?? "", badge: json["badge"]?.number,
             isOfBadge: (json["msg_id"]?.text ?? "").isEmpty && json["lane"] == nil, app: json["app"]?.text ?? "",
-            attempts: json["attempts"]?.number, latencyMs: json["latency_ms"]?.number)
+            attempts: json["attempts"]?.number, latencyMs: json["latency_ms"]?.number,
+            credential: json["credential"]?.text, status: json["status"]?.number, apnsID: json["apns_id"]?.text,
+            messageID: json["msg_id"]?.text)
         observed.outcomes.append(outcome)
         story.tell(
             "result: event \(outcome.eventID) of \(outcome.uid), \(outcome.text)"
@@ -138,7 +149,8 @@ struct Observer {
                     device: target["device"]?.text ?? "", alerts: target["alert"]?.flag ?? false,
                     isPushed: target["pushed"]?.flag ?? false, wantsAck: target["ack_by_ms"] != nil,
                     ackByMs: target["ack_by_ms"]?.number, gateway: json["gateway"]?.text ?? "",
-                    connection: target["conn_epoch"]?.number ?? -1, pid: target["pid"]?.text))
+                    connection: target["conn_epoch"]?.number ?? -1, pid: target["pid"]?.text,
+                    event: event))
         }
         story.tell(
             "delivery by \(json["gateway"]?.text ?? "") to "
@@ -178,6 +190,10 @@ struct Observer {
         push.topic = topic
         push.collapseID = request.headers["apns-collapse-id"] ?? ""
         push.bytes = request.bytes
+        push.delayMs = request.delayMs
+        push.channel = request.headers["apns-channel-id"]
+        // A broadcast has no topic. Only episodes have channels.
+        if push.channel != nil { push.app = Episode.app }
         push.payload = json
         push.reason = request.reason ?? ""
         push.type = request.headers["apns-push-type"] ?? ""

@@ -4,6 +4,7 @@ import Kafka
 import KafkaModel
 import SimulatedFleet
 import SimulatedSystem
+import Simulator
 import Telemetry
 import Worker
 
@@ -36,14 +37,11 @@ public final class World {
     private var isTrafficOver = false
     /// What the faults of this run allow.
     var allowance = Allowance()
+    private var casts: [Cast] = []
+    /// In a world.
+    private static let episodesMax = 12
     /// What was judged.
     private(set) var evidence: Evidence?
-
-    struct Evidence {
-        var sources: Judge.Sources
-        var observed: Observed
-        var allowance: Allowance
-    }
 
     static let group = "carillon"
     static let userState = "im.user-state"
@@ -58,7 +56,7 @@ public final class World {
         self.story = story
         redis = RedisFleet(system, plan.redis, seed: plan.seed)
         var configuration = try key.configuration(
-            apps: plan.apps.map { $0.text(key) }.joined(),
+            apps: (plan.apps + (plan.kit.map { [$0] } ?? [])).map { $0.text(key) }.joined(),
             lines: """
                 state_results: true
                 planner: {direct_max: \(Plan.directMax)}
@@ -83,7 +81,10 @@ public final class World {
             }
         }
         kafka.log = { story.tell("Kafka: \($0)") }
-        apns = try APNsSeat(system, topics: plan.apps.map { "com.example.\($0.id)" }, key: key.key)
+        let ids = plan.apps.map(\.id) + (plan.kit == nil ? [] : [Episode.app])
+        apns = try APNsSeat(
+            system, topics: ids.map { "com.example.\($0)" }, key: key.key,
+            scenario: Scenario(rules: plan.kit == nil ? [] : Episode.answers(originMs: plan.originMs), seed: plan.seed))
         traffic = Traffic(plan, system: system, story: story) { written in
             let key = Array(written.key.utf8)
             let partition =
@@ -120,7 +121,7 @@ public final class World {
         let faults = Faults(self)
         self.faults = faults
         faults.begin()
-        system.run(nanos: 5 * Self.second + plan.trafficNanos)
+        system.run(nanos: max(5 * Self.second + plan.trafficNanos, playEpisodes()))
         faults.heal()
         gateways.end()
         isTrafficOver = true
@@ -132,6 +133,40 @@ public final class World {
         traffic.probe()
         guard comesToRest("after the last messages") else { return finish() }
         return finish()
+    }
+
+    // MARK: Episodes
+
+    /// Begins some of them. Returns when the last record of them is written.
+    private func playEpisodes() -> UInt64 {
+        guard let kit = plan.kit else { return 0 }
+        var random = SmallRandom(seed: plan.seed ^ 0xE815)
+        let fitting = Episode.all.filter { episode in
+            episode.fits(kit, plan.boundarySeconds) && (kit.burstTenths == 0 || episode.isOfBursts)
+        }
+        var end: UInt64 = 0
+        let channel = apns.makeChannel(of: "com.example.\(Episode.app)")
+        let chosen =
+            plan.episodes.isEmpty
+            ? Array(fitting.shuffled(using: &random).prefix(Self.episodesMax))
+            : fitting.filter { plan.episodes.contains($0.name) }
+        for episode in chosen {
+            let start = random.next(in: 6 * Self.second...9 * Self.second)
+            let cast = Cast(
+                episode.name, uid: "k\(casts.count + 1)", app: kit, channel: channel, traffic, startNanos: start
+            ) { [redis] in redis.command($0) }
+            story.tell("episode of \(cast.uid): \(episode.name)")
+            episode.play(cast)
+            casts.append(cast)
+            end = max(end, cast.nanos)
+        }
+        return end == 0 ? 0 : end + Self.second
+    }
+
+    private var episodes: Episodes? {
+        guard let kit = plan.kit, plan.faultCount == 0 else { return nil }
+        return Episodes(
+            app: kit, observed: observer.observed, claims: casts.map { ($0.name, $0.claims) })
     }
 
     // MARK: Workers
@@ -311,16 +346,21 @@ public final class World {
         allowance.losses = faults?.losses ?? []
         allowance.lostEvents = faults?.lostEvents ?? []
         allowance.hadOneProcess = workers.count == 1
+        allowance.hadOneShard = allowance.hadOneProcess && plan.shardsPerWorker == 1
+        allowance.hasOddTimes = plan.kinds.contains(.oddTimes)
+        allowance.isDrainedWell =
+            faults?.haveDrained ?? true && plan.faults.allSatisfy { !$0.mayRepeat || $0 == .restart || $0 == .join }
         allowance.clockSlackMs =
             plan.faults.contains(.clockJump) ? 3_600_000 : plan.faults.contains(.clock) ? 45_000 : 50
-        evidence = Evidence(sources: sources, observed: observer.observed, allowance: allowance)
+        let observed = observer.observed.without(app: Episode.app)
+        evidence = Evidence(sources: sources, observed: observed, allowance: allowance, episodes: episodes)
         moves.finish(
             pushes: plan.faults.contains(.apnsLink) ? [] : observer.observed.pushes.map(\.atNanos),
             mayBeOlder: plan.faults.contains { $0 == .redisOlderData || $0 == .redisFailover })
-        var judge = Judge(sources, observed: observer.observed, allowance: allowance)
-        let violations =
-            stranded + commits.violations.prefix(5) + bounds.violations + (faults?.violations ?? [])
-            + metricViolations() + moves.violations + judge.run()
+        var judge = Judge(sources, observed: observed, allowance: allowance)
+        var violations = stranded + commits.violations.prefix(5) + bounds.violations + (faults?.violations ?? [])
+        violations += metricViolations() + moves.violations + (evidence?.episodes?.violations ?? [])
+        violations += judge.run()
         for violation in violations {
             story.tell("VIOLATION of “\(violation.rule)”: \(violation.text)", about: [violation.message])
         }
