@@ -91,7 +91,7 @@ struct RunningJudgeTests {
         var plan = Plan(seed: 1)
         plan.windowRecords = 20
         plan.partitions = 1
-        plan.apps = [AppSettings(id: "im")]
+        (plan.apps, plan.kit) = ([AppSettings(id: "im")], nil)
         plan.apps[0].inFlight = 2
         var judge = BoundsJudge(plan)
         judge.look("worker-1", [("pushes on streams", 2), ("user-state records", 2_000), ("events", 84)])
