@@ -186,6 +186,13 @@ struct FalsifiedLogTests {
             evidence.observed.counted?["im accepted", default: 0] += 1
             return evidence.observed.counted != nil
         },
+        Row("a digest is not counted", "the statistics equal the results") { evidence in
+            guard let index = evidence.accepted() else { return false }
+            var digest = evidence.observed.outcomes[index]
+            digest.eventID = "digest-1"
+            evidence.observed.outcomes.append(digest)
+            return true
+        },
         Row("a change is not taken", "results") { evidence in
             guard let state = evidence.sources.states.first(where: { $0.tokenType == .alert }) else { return false }
             evidence.observed.results[state.eventID]?.outcome = "ignored"

@@ -31,11 +31,22 @@ extension Judge {
                 for verdict in verdicts { most["\(last.app) \(verdict)", default: 0] += Int64(times) }
             }
         }
+        countDigests(&least, &most)
         for kind in Set(most.keys).union(counted.keys).sorted() {
             let (number, low, high) = (counted[kind] ?? 0, least[kind] ?? 0, most[kind] ?? 0)
             if number < low || number > high {
                 found("the statistics equal the results", "\(kind): \(number) counted, \(low) to \(high) recorded", "")
             }
+        }
+    }
+
+    /// A digest counts like an alert, with each device that it went to.
+    private func countDigests(_ least: inout [String: Int64], _ most: inout [String: Int64]) {
+        let digests = observed.outcomes.filter { $0.isDigest && $0.verdict != "parked" }
+        for records in Dictionary(grouping: digests, by: { "\($0.app) \($0.eventID) \($0.uid) \($0.device)" }).values {
+            guard let last = records.last else { continue }
+            if !mayRepeat { least["\(last.app) \(last.verdict)", default: 0] += 1 }
+            for record in mayRepeat ? records : [last] { most["\(record.app) \(record.verdict)", default: 0] += 1 }
         }
     }
 

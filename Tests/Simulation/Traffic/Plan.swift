@@ -225,9 +225,9 @@ extension Plan.Kind {
         case .mentions, .forces, .quiet, .expiry, .excludes: 50
         case .options, .languages, .versions: 50
         case .reports, .hiding, .desktops, .activities, .bursts, .doubles, .openings: 35
-        case .oddTimes, .transactions, .copies, .switches: 30
-        // Only with `--kinds throttles` and `--kinds choices`.
-        case .throttles, .choices: 0
+        case .oddTimes, .transactions, .copies, .switches, .choices: 30
+        // Only with `--kinds throttles`.
+        case .throttles: 0
         case .crowds: 8
         }
     }
