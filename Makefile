@@ -190,7 +190,7 @@ cost-trained: packages ## the same of a binary that is trained like the shipped 
 build: packages ## a debug build
 	swift build
 
-# What its `--version` tells. A debug build tells neither, and is not linked again after each commit.
+# For `--version`. A debug build has neither, so that a commit does not link it again.
 release release-trained: export CARILLON_COMMIT ?= $(shell git describe --always --abbrev=12 --exclude='*' --dirty 2>/dev/null)
 release release-trained: export CARILLON_DATE ?= $(shell git log -1 --format=%cs 2>/dev/null)
 release: packages ## an optimised binary, in .build/release

@@ -26,7 +26,7 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
     .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
-/// What `carillon --version` tells of the build, set by `make release`.
+/// The facts about the build in `carillon --version`, set by `make release`.
 let built: [CSetting] =
     ["CARILLON_COMMIT", "CARILLON_DATE"].compactMap { name in
         Context.environment[name].map { .define(name, to: "\"\($0)\"") }

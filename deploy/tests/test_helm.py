@@ -94,7 +94,7 @@ def test_a_static_rollout_is_that_of_the_overlay() -> None:
 def test_the_example_is_the_example_overlay() -> None:
     chart, overlay = plain(charted("--values", "example.yaml")), kustomized("overlays/example")
     del overlay["Namespace", "carillon"]
-    # The overlay sets by the environment what the chart sets in the configuration.
+    # The chart has these values in the configuration, the overlay in the environment.
     set_there = env(workers(overlay))
     del workers(overlay)["env"]
     config = chart.pop(("ConfigMap", "carillon"))["data"]

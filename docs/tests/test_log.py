@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TOP = Path(__file__).parents[2]
-# Where a line's keys stand in the source: a message, a log with values of its own, or values for several messages.
+# The places of a line's keys in the source: a message, a log with values of its own, or values for several messages.
 START = re.compile(r"\b\w*[lL]og\.(?:debug|info|warning|error|with)\(|KeyValuePairs<StaticString, LogValue>\s*=\s*\[")
 KEY = re.compile(r'[\[,]\s*"(\w+)":\s*(?:\.(\w+)\(|(")|(\w+))')
 # Log.swift writes these itself.
