@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "CBuild.h"
 
-// Package.swift defines these, of the environment. They are in C because a Swift module cannot be given a text, and in a module
-// of their own so that another commit compiles nothing else.
+// Package.swift defines these from the environment. They are in C because the build cannot pass a text to a Swift module, and in a
+// module of their own so that another commit compiles nothing else.
 #ifndef CARILLON_COMMIT
 #define CARILLON_COMMIT ""
 #endif

@@ -3,6 +3,9 @@
 
 from dataclasses import dataclass
 
+SCRIPTS = "Sources/Worker/State/Scripts/"
+DECISION = "Sources/PushCore/Decision/"
+
 
 @dataclass
 class Defect:

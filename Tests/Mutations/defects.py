@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defects for `mutations.py`: each replaces some code of the product."""
 
-from defect import Defect
+from defect import DECISION, SCRIPTS, Defect
 from later_defects import LATER
 
 PIPELINE = "Sources/Worker/Pipeline/"
-SCRIPTS = "Sources/Worker/State/Scripts/"
-DECISION = "Sources/PushCore/Decision/"
 
 TEST_BREAKS = [
     "badge-twice",

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Further defects: one line of the decision, a payload, a script or an answer of APNs each."""
 
-from defect import Defect
+from defect import DECISION, SCRIPTS, Defect
 
-SCRIPTS = "Sources/Worker/State/Scripts/"
-DECISION = "Sources/PushCore/Decision/"
 DISPATCH = "Sources/Worker/Pipeline/Path/Dispatch/"
 APNS = "Sources/APNs/"
 

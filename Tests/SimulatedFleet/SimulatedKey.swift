@@ -78,34 +78,23 @@ extension SimulatedKey {
     }
 
     /// An app's entry. Its further lines follow, each indented by four spaces.
-    package func app(_ id: String) -> String {
-        """
-          - id: \(id)
-            topic: com.example.\(id)
-            environment: production
-            endpoint: \(APNsSeat.endpoint)
-            ca_file: \(authorityPath)
-            credentials: {key_file: \(path), key_id: \(Self.keyID), team_id: \(Self.teamID)}
-
-        """
-    }
-}
-
-extension SimulatedKey {
-    /// The same with several sets of credentials, which a bind's `cert` names.
-    package func appWithSets(_ id: String) -> String {
-        func set(_ name: String, _ keyID: String) -> String {
-            "      \(name): {key_file: \(path), key_id: \(keyID), team_id: \(Self.teamID)}\n"
-        }
+    ///
+    /// - Parameter hasSets: whether it has several sets of credentials, which a bind's `cert` names. A list of topics goes with them, so
+    ///   that a bind of another topic is ignored.
+    package func app(_ id: String, hasSets: Bool = false) -> String {
+        func credentials(_ keyID: String) -> String { "{key_file: \(path), key_id: \(keyID), team_id: \(Self.teamID)}" }
+        let sets = zip(["main", "second", "third"], [Self.keyIDs[0], Self.keyIDs[1], Self.keyIDs[1]])
+        let text = hasSets ? sets.map { "\n      \($0): \(credentials($1))" }.joined() : " " + credentials(Self.keyID)
+        let topic = "com.example.\(id)"
         return """
               - id: \(id)
-                topic: [com.example.\(id)]
+                topic: \(hasSets ? "[\(topic)]" : topic)
                 environment: production
                 endpoint: \(APNsSeat.endpoint)
                 ca_file: \(authorityPath)
-                credentials:
+                credentials:\(text)
 
-            """ + set("main", Self.keyIDs[0]) + set("second", Self.keyIDs[1]) + set("third", Self.keyIDs[1])
+            """
     }
 }
 

@@ -77,12 +77,12 @@ extension Coverage {
             let outcome = evidence.observed.results[state.eventID]?.outcome ?? "none"
             add("state result", "\(Self.name(state.kind)) \(outcome)")
         }
-        let kit = evidence.episodes?.observed
-        for outcome in evidence.observed.outcomes + (kit?.outcomes.filter { $0.app == Episode.app } ?? [])
-        where outcome.isFinal {
+        // With the app of the episodes, which other rules leave out.
+        let observed = evidence.episodes?.observed ?? evidence.observed
+        for outcome in observed.outcomes where outcome.isFinal {
             add("reason", "\(outcome.verdict) \(outcome.reason)")
         }
-        for push in evidence.observed.pushes + (kit?.pushes.filter { $0.app == Episode.app } ?? []) {
+        for push in observed.pushes {
             if push.delayMs > 0 { add("answer of APNs", "late") }
             guard let status = push.status else { continue }
             add("answer of APNs", push.reason.isEmpty ? "\(status)" : "\(status) \(push.reason)")
@@ -95,9 +95,7 @@ extension Coverage {
             }
         }
         for episode in evidence.episodes?.claims ?? [] { add("episode", episode.name) }
-        for sms in evidence.observed.sms + (kit?.sms.filter { $0.app == Episode.app } ?? []) {
-            add("side record", "SMS \(sms.reason)")
-        }
+        for sms in observed.sms { add("side record", "SMS \(sms.reason)") }
         for feedback in evidence.observed.feedback {
             add("side record", "feedback \(feedback.cause == "Unregistered" ? 410 : 400)")
         }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Processes
 import Testing
 
 @testable import Simulation
@@ -16,15 +15,12 @@ struct EpisodeClaimTests {
     ]
 
     private static func play(_ names: Set<String>, _ change: (inout AppSettings) -> Void) -> World.Episodes? {
-        guard let folder = try? TemporaryFolder(), let simulation = try? Simulation(folder: folder.path) else {
-            return nil
-        }
         var plan = Plan(seed: 7, faults: [])
         var kit = AppSettings(id: Episode.app)
         kit.hasCredentialSets = true
         change(&kit)
         (plan.kit, plan.episodes, plan.boundarySeconds) = (kit, names, 20)
-        return try? simulation.evidence(plan)?.episodes
+        return Simulation.evidence(of: plan)?.episodes
     }
 
     private static let usual = play(names) { ($0.clearsOnRead, $0.sendsDigests) = (true, true) }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Processes
 import Testing
 
 @testable import Simulation
@@ -21,15 +20,12 @@ struct FalsifiedLogTests {
     }
 
     private static let evidence: World.Evidence? = {
-        guard let folder = try? TemporaryFolder(), let simulation = try? Simulation(folder: folder.path) else {
-            return nil
-        }
         var plan = Plan(seed: 3, faults: [])
         plan.apps = [AppSettings(id: "im")]
         plan.kinds = [.groups, .reads, .presence, .mutes, .options]
         plan.usersPerApp = 4
         plan.messages = 60
-        return try? simulation.evidence(plan)
+        return Simulation.evidence(of: plan)
     }()
 
     private static func violations(_ evidence: World.Evidence) -> [Violation] {
@@ -38,12 +34,9 @@ struct FalsifiedLogTests {
     }
 
     private static let episodes: World.Episodes? = {
-        guard let folder = try? TemporaryFolder(), let simulation = try? Simulation(folder: folder.path) else {
-            return nil
-        }
         var plan = Plan(seed: 7, faults: [])
         plan.kit = AppSettings(id: Episode.app)
-        return try? simulation.evidence(plan)?.episodes
+        return Simulation.evidence(of: plan)?.episodes
     }()
 
     @Test func `the claims of episodes hold in a log that is true`() throws {
@@ -78,15 +71,12 @@ struct FalsifiedLogTests {
 
     /// A run with an app that merges alerts.
     private static let merging: World.Evidence? = {
-        guard let folder = try? TemporaryFolder(), let simulation = try? Simulation(folder: folder.path) else {
-            return nil
-        }
         var plan = Plan(seed: 5, faults: [])
         var app = AppSettings(id: "im")
         app.burstTenths = 20
         (plan.apps, plan.kinds, plan.kit) = ([app], [], nil)
         (plan.usersPerApp, plan.messages) = (2, 80)
-        return try? simulation.evidence(plan)
+        return Simulation.evidence(of: plan)
     }()
 
     @Test(arguments: [-1, 1]) func `a wrong number in a merged alert is found`(more: Int64) throws {

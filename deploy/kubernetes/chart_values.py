@@ -29,13 +29,14 @@ def rows() -> dict[str, tuple[Any, str]]:
     found: dict[str, tuple[Any, str]] = {}
     comment: list[str] = []
     path: list[str] = []
+    defaults = yaml.safe_load(text)
     for line in text.splitlines():
         if match := re.fullmatch(r" *# ?(.*)", line):
             comment.append(match[1])
         elif match := re.match(r"((?:  )*)(\w+):", line):
             path = [*path[: len(match[1]) // 2], match[2]]
             if not any(".".join(path[:length]) in found for length in range(1, len(path))):
-                default = yaml.safe_load(text)
+                default = defaults
                 for key in path:
                     default = default[key]
                 if comment:
@@ -82,12 +83,12 @@ def files() -> dict[Path, str]:
 
 
 def main() -> int:
-    stale = [path for path, text in files().items() if not path.exists() or path.read_text() != text]
-    for path in stale:
+    stale = {path: text for path, text in files().items() if not path.exists() or path.read_text() != text}
+    for path, text in stale.items():
         if "--check" in sys.argv:
             print(f"{path} is not what `python -m deploy.kubernetes.chart_values` writes")
         else:
-            path.write_text(files()[path])
+            path.write_text(text)
             print(f"wrote {path}")
     return 1 if stale and "--check" in sys.argv else 0
 

@@ -18,8 +18,7 @@ import pytest
 import yaml
 
 from deploy.kubernetes import chart_values
-from deploy.kubernetes.render import render
-from deploy.tests.test_kubernetes import KUBERNETES, TOOLS, TOP, VERSIONS, validate
+from deploy.tests.test_kubernetes import TOOLS, TOP, VERSIONS, rendered, validate
 
 CHART = TOP / "deploy/helm"
 Documents = dict[tuple[str, str], dict[str, Any]]
@@ -65,7 +64,7 @@ def _without_helms(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def kustomized(folder: str) -> Documents:
-    return plain({(one["kind"], one["metadata"]["name"]): one for one in render(KUBERNETES / folder)})
+    return plain(rendered(folder))
 
 
 def workers(documents: Documents) -> dict[str, Any]:

@@ -62,7 +62,7 @@ extension Episode {
                 c.claim(.ends(message, uid: c.uid, ["p": "accepted ok", "q": "accepted ok"]))
                 c.claim(.credential(message, device: "p", "third"))
                 c.claim(.came(message, device: "q", Cast.atOnce))
-                // Its pushes are parked after some seconds. Another shard, which knows of no refusal, may take them up.
+                // The shard parks the pushes after some seconds. Another shard does not know of the refusal and may begin them.
                 c.claim(.came(message, device: "p", 3...150))
             }
             c.claim(.order([one, two], token: token))

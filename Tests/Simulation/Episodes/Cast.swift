@@ -37,9 +37,9 @@ final class Cast {
     }
 
     var conversation: String { "c-\(uid)" }
-    /// Of the app's default language.
+    /// The texts in the app's default language.
     var texts: SimulatedTexts { SimulatedTexts.of(app.defaultLanguage) }
-    /// Of the other one.
+    /// The texts in the other language.
     var otherTexts: SimulatedTexts { app.defaultLanguage == "en" ? .chinese : .english }
     /// The app's `prefix` with the sender's name.
     var prefix: String { app.prefix.0 + "N" + app.prefix.1 }

@@ -30,14 +30,14 @@ struct Episode: Sendable {
         return settings
     }
 
-    /// The app whose users live in episodes.
+    /// The id of the app that only episodes use.
     static let app = "kit"
 
     static let all: [Episode] =
         tokenEpisodes + badgeEpisodes + decisionEpisodes + textEpisodes + answerEpisodes + connectionEpisodes
         + recordEpisodes + laterEpisodes
 
-    /// What an episode says about its end.
+    /// A statement of an episode about its end.
     enum Claim {
         /// The outcomes of a recipient by device; without a device by an empty name.
         case ends(SentNote, uid: String, [String: String])

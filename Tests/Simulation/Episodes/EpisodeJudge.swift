@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import SimulatedFleet
 
-/// Compares the claims of the episodes with what came out. Only where the world's faults leave their ends as they are.
+/// Compares the claims of the episodes with the observed records and pushes. A fault of the world may change the end of an episode, so
+/// that only worlds without faults are judged.
 struct EpisodeJudge {
     let observed: Observed
     let app: AppSettings
@@ -63,14 +64,14 @@ struct EpisodeJudge {
             guard let push = push(note, device) else { return fault(note, "has no push to \(device)") }
             return header(push, note, words).map { fault(note, $0) }
         case .came(let note, let device, let seconds):
-            guard let push = push(note, device) ?? lastRequest(note, device) else {
+            guard let push = push(note, device) ?? requests(note, device).last else {
                 return fault(note, "has no push to \(device)")
             }
             let took = Double(push.atNanos - note.atNanos) / 1e9
             return took >= seconds.lowerBound - 0.15 && took <= seconds.upperBound
                 ? nil : fault(note, "came to \(device) after \(took) s, not \(seconds)")
         case .attempts(let note, let device, let count):
-            let own = (outcomes[note.eventID] ?? []).first { $0.device == device && $0.isFinal }
+            let own = outcome(note, device)
             return own?.attempts == count ? nil : fault(note, "has \(own?.attempts ?? -1) attempts, not \(count)")
         case .result(let note, let wanted):
             let found = observed.results[note.eventID]?.outcome ?? "none"
@@ -134,7 +135,7 @@ struct EpisodeJudge {
             }
             return nil
         case .credential(let note, let device, let name):
-            let own = (outcomes[note.eventID] ?? []).first { $0.device == device && $0.isFinal }
+            let own = outcome(note, device)
             return own?.credential == name ? nil : fault(note, "has the credential \(own?.credential ?? "none")")
         }
     }
@@ -146,15 +147,19 @@ struct EpisodeJudge {
             .filter { $0.messageID != note.messageID }
     }
 
-    /// The accepted request of a device.
-    private func push(_ note: SentNote, _ device: String) -> Observed.Push? {
-        let pid = (outcomes[note.eventID] ?? []).first { $0.device == device && $0.isFinal }?.pid ?? ""
-        return (pushes[pid] ?? []).last { $0.status == 200 }
+    /// The end of a device.
+    private func outcome(_ note: SentNote, _ device: String) -> Observed.Outcome? {
+        (outcomes[note.eventID] ?? []).first { $0.device == device && $0.isFinal }
     }
 
-    private func lastRequest(_ note: SentNote, _ device: String) -> Observed.Push? {
-        let pid = (outcomes[note.eventID] ?? []).first { $0.device == device && $0.isFinal }?.pid ?? ""
-        return pushes[pid]?.last
+    /// The requests with the push id of a device's end.
+    private func requests(_ note: SentNote, _ device: String) -> [Observed.Push] {
+        outcome(note, device).flatMap { pushes[$0.pid] } ?? []
+    }
+
+    /// The accepted request of a device.
+    private func push(_ note: SentNote, _ device: String) -> Observed.Push? {
+        requests(note, device).last { $0.status == 200 }
     }
 
     private func text(_ json: JudgeJSON?) -> String { json.map { "\($0)" } ?? "none" }
@@ -162,12 +167,8 @@ struct EpisodeJudge {
     /// Where the profile has custom keys.
     private func custom(_ note: SentNote, _ device: String, _ key: String, _ wanted: JudgeJSON?) -> String? {
         guard let payload = push(note, device)?.payload else { return "has no push to \(device)" }
-        if key == "revoke_msg_id" {
-            let place = app.profile == "wps" ? payload["message"]?["params"] : payload
-            return place?[key] != nil ? nil : "has no revoke_msg_id"
-        }
-        var place: JudgeJSON? = payload
-        if app.profile == "wps" { place = payload["message"]?["params"] }
+        var place: JudgeJSON? = app.profile == "wps" ? payload["message"]?["params"] : payload
+        if key == "revoke_msg_id" { return place?[key] != nil ? nil : "has no revoke_msg_id" }
         if app.profile == "rc" { place = payload["appData"]?.text.flatMap { JudgeJSON(Array($0.utf8)) } }
         return place?[key] == wanted ? nil : "has the key \(key) \(text(place?[key])), not \(text(wanted))"
     }

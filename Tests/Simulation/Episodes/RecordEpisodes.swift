@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 extension Episode {
-    /// Records that nobody can use, and what is stale.
+    /// Records that nobody can use, and stale records.
     static let recordEpisodes: [Episode] = [
         Episode("bad events") { c in
             let head = "\"v\":1,\"app\":\"kit\",\"event_id\":\"EVENT\",\"sent_ms\":NOW"
@@ -124,7 +124,7 @@ extension Episode {
             c.claim(.came(now, device: "p", Cast.atOnce))
             c.claim(.counts(now, device: "p", 1))
             c.wait(2)
-            // It is not sent yet, so it is not read either.
+            // The message is not sent yet, so the read does not include it.
             c.change("read", "\"conv_id\":\"\(c.conversation)\",\"up_to_ms\":NOW")
             c.claim(.ends(later, uid: c.uid, ["p": "accepted ok"]))
             c.claim(.came(later, device: "p", 8...12))

@@ -237,7 +237,7 @@ extension Episode {
             c.bind()
             c.bind(type: "voip")
             c.wait(2)
-            // 500 characters of 3 bytes beside a payload of so many bytes: some fit, some are cut, some are too large.
+            // The body has 500 characters of 3 bytes. Custom keys take the rest: some bodies fit, and some are cut.
             for count in [600, 700, 780, 860] {
                 let message = c.message(
                     "\"content\":\"\(repeated("字", 500))\",\"payload\":{\"k\":\"\(repeated("字", count))\"}")

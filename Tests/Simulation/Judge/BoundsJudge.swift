@@ -21,7 +21,7 @@ struct BoundsJudge {
     init(_ plan: Plan) {
         windowRecords = plan.windowRecords
         partitions = Int(plan.partitions)
-        inFlight = (plan.apps + (plan.kit.map { [$0] } ?? [])).reduce(0) { $0 + $1.inFlight }
+        inFlight = plan.allApps.reduce(0) { $0 + $1.inFlight }
     }
 
     mutating func look(_ worker: String, _ parts: [(part: String, count: Int)]) {

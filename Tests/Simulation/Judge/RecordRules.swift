@@ -37,7 +37,7 @@ extension Judge {
         let requests = outcome.pid.isEmpty ? [] : pushes[outcome.pid] ?? []
         switch outcome.verdict {
         case "accepted":
-            // Whoever takes up work that another one left, or its copy, writes the record of a push that was accepted before.
+            // A worker that continues the work of another, or of a copy, records a push that was accepted before.
             if outcome.status == nil, outcome.attempts == 0, mayRepeat || event.isDoubled || event.isCopied {
                 return nil
             }

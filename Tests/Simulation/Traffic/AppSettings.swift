@@ -80,7 +80,7 @@ public struct AppSettings: Sendable {
 
     /// The app's entry in the configuration.
     func text(_ key: SimulatedKey) -> String {
-        (hasCredentialSets ? key.appWithSets(id) : key.app(id)) + """
+        key.app(id, hasSets: hasCredentialSets) + """
                 profile: \(profile)
                 strategy: \(strategy)
                 badge: \(badge.rawValue)

@@ -9,7 +9,9 @@ public struct Plan: Sendable {
     public var apps: [AppSettings] = [AppSettings(id: "im")]
     /// The app of the episodes.
     public var kit: AppSettings?
-    /// The names of these; empty: the seed chooses some.
+    /// All apps of the configuration.
+    var allApps: [AppSettings] { apps + (kit.map { [$0] } ?? []) }
+    /// The names of the episodes; empty: the seed chooses some.
     public var episodes: Set<String> = []
     public var usersPerApp = 4
     public var devicesMax = 2

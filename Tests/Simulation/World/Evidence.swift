@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a world showed to its judges.
 extension World {
+    /// The log of a world, and the facts that its judges need.
     struct Evidence {
         var sources: Judge.Sources
         var observed: Observed
@@ -9,7 +9,7 @@ extension World {
         var episodes: Episodes?
     }
 
-    /// What they claim, where no fault changes their ends.
+    /// The claims of the episodes in a world without faults, and the log with their app.
     struct Episodes {
         var app: AppSettings
         var observed: Observed

@@ -56,7 +56,7 @@ public final class World {
         self.story = story
         redis = RedisFleet(system, plan.redis, seed: plan.seed)
         var configuration = try key.configuration(
-            apps: (plan.apps + (plan.kit.map { [$0] } ?? [])).map { $0.text(key) }.joined(),
+            apps: plan.allApps.map { $0.text(key) }.joined(),
             lines: """
                 state_results: true
                 planner: {direct_max: \(Plan.directMax)}
@@ -81,9 +81,8 @@ public final class World {
             }
         }
         kafka.log = { story.tell("Kafka: \($0)") }
-        let ids = plan.apps.map(\.id) + (plan.kit == nil ? [] : [Episode.app])
         apns = try APNsSeat(
-            system, topics: ids.map { "com.example.\($0)" }, key: key.key,
+            system, topics: plan.allApps.map { "com.example.\($0.id)" }, key: key.key,
             scenario: Scenario(rules: plan.kit == nil ? [] : Episode.answers(originMs: plan.originMs), seed: plan.seed))
         traffic = Traffic(plan, system: system, story: story) { written in
             let key = Array(written.key.utf8)

@@ -120,9 +120,9 @@ final class ParkedOnTheWay: Sendable {
         }
     }
 
-    /// An earlier event of the recipient's conversation, from the same partition, is on the way.
+    /// Whether an earlier event of the recipient's conversation, from the same partition, is on the way.
     ///
-    /// - Parameter onlyInMemory: its record is not written yet.
+    /// - Parameter onlyInMemory: whether its record must not be written yet.
     func hasEarlier(than record: ParkedRecord, onlyInMemory: Bool = false, nowMs: Int64) -> Bool {
         if isEmpty { return false }
         return lines.withLock { lines in

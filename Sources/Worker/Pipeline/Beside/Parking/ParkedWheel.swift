@@ -126,7 +126,7 @@ struct ParkedWheel {
     /// A recipient waits in memory for the record of its event.
     func expect(_ record: ParkedRecord, nowMs: Int64) { onTheWay.add(record, nowMs: nowMs) }
 
-    /// The recipient of an earlier event of the conversation waits in memory for its record.
+    /// Whether the recipient waits in memory for the record of an earlier event of the conversation.
     func hasEarlierInMemory(than record: ParkedRecord, nowMs: Int64) -> Bool {
         onTheWay.hasEarlier(than: record, onlyInMemory: true, nowMs: nowMs)
     }

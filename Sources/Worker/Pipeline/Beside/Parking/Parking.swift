@@ -148,8 +148,8 @@ final class Parking {
         return event.parting.contains { $0.cause.isTimed && $0.dueMs <= soonMs || $0.facts.contains(.owesClaim) }
     }
 
-    /// Recipients of an earlier event of the conversation wait in memory for their record: those of this one must come after it in
-    /// the topic, because another process may read both.
+    /// Whether recipients of an earlier event of the conversation wait in memory for their record. This event's record must come after
+    /// it in the topic, because another process may read both.
     func isBehindEarlier(_ event: EventJob) -> Bool {
         event.parting.contains { wheel.hasEarlierInMemory(than: $0, nowMs: shard.steadyMs) }
     }
