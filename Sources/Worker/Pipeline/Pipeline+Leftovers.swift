@@ -14,7 +14,7 @@ extension Pipeline {
             ("bytes of unsettled records", intakes.reduce(0) { $0 + $1.unsettledBytes }),
             ("dedup keys", claims.openKeys), ("lines of order", lookup.openLines),
             ("devices in queues", sender.busyDevices), ("pushes in device queues", sender.waitingForDevice),
-            ("owed claims", recorder.owedCount + userStates.owedCount),
+            ("counts that are not in Redis", shard.statistics.openCounts), ("owed claims", recorder.owedCount + userStates.owedCount),
             ("recipients in apps' shares", apps.values.reduce(0) { $0 + $1.inHand.recipients }),
             ("events in apps' shares", apps.values.reduce(0) { $0 + $1.inHand.events + $1.inHand.expanding }),
             ("bytes in apps' shares", apps.values.reduce(0) { $0 + $1.inHand.bytes }),

@@ -61,7 +61,8 @@ public struct BadgeReading: Sendable, Equatable {
     private(set) var atMs: Int64?
     private var value: Int64 = 0
     private var taken: Int64 = 0
-    private var past: Int64 = 0
+    /// Entries of the ledger that were sent before the report.
+    private(set) var past: Int64 = 0
 
     /// For a user without a report.
     init() {}

@@ -23,6 +23,8 @@ struct PlainClaim {
     private var size: Int64 = 0
     /// The version at the time of the read.
     private let tokenVersion: Int64
+    /// Entries that the client's total included at the time of the read.
+    private let past: Int64
     private var base = BadgeReading()
     /// The ledger's age from the user's state; nil for none.
     private var epoch: Int64?
@@ -31,10 +33,11 @@ struct PlainClaim {
     /// Another worker finished an uncounted message since its mark was read.
     private var isEnded = false
 
-    init(isCounted: Bool, tokenVersion: Int64, looksForEntry: Bool = false) {
+    init(isCounted: Bool, tokenVersion: Int64, past: Int64 = 0, looksForEntry: Bool = false) {
         self.isCounted = isCounted
         self.looksForEntry = looksForEntry
         self.tokenVersion = tokenVersion
+        self.past = past
     }
 
     /// Number of answers.
@@ -63,10 +66,9 @@ struct PlainClaim {
     mutating func didLook(_ reply: borrowing RedisReply, at subject: ClaimSubject) {
         guard reply.count == 5 else { return isSpecial = true }
         if reply[0].int64 ?? 0 != tokenVersion { isSpecial = true }
-        if !reply[1].isNull {
-            base = BadgeReading(base: reply[1])
-            if base.holds(subject) { isSpecial = true }
-        }
+        if !reply[1].isNull { base = BadgeReading(base: reply[1]) }
+        // An old entry that came between size and base would be in one of them only.
+        if base.holds(subject) || base.past != past { isSpecial = true }
         if !reply[2].isNull, RecipientReplies.readMark(reply[2].bytes)?.covers(subject) ?? false { isSpecial = true }
         epoch = reply[3].int64
         if !reply[4].isNull, Self.holds(reply[4].bytes, StateKeys.digest(subject.id)) { isSpecial = true }

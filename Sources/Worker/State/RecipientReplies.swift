@@ -18,10 +18,12 @@ public enum RecipientReplies {
         return reply[0].int64 ?? 0
     }
 
-    /// - Returns: whether the same reply has a client's total that includes this message: it was reported at that time
-    ///   or later.
-    static func baseHolds(_ subject: ClaimSubject, _ reply: borrowing RedisReply) -> Bool {
-        !reply[3].isNull && BadgeReading(base: reply[3]).holds(subject)
+    /// - Returns: how many entries of the ledger the client's total in the same reply includes; nil if it includes this message,
+    ///   because it was reported at the message's time or later.
+    static func past(_ reply: borrowing RedisReply, at subject: ClaimSubject) -> Int64? {
+        if reply[3].isNull { return 0 }
+        let base = BadgeReading(base: reply[3])
+        return base.holds(subject) ? nil : base.past
     }
 
     /// Only mute and read mark.

@@ -59,6 +59,7 @@ struct CountTable {
     }
 
     var isEmpty: Bool { rows.isEmpty }
+    var count: Int { rows.count }
     var isFull: Bool { rows.count >= Self.rowsMax }
 
     mutating func add(_ count: UInt64, _ outcome: CountedOutcome, _ subject: CountedSubject, _ place: CountedPlace) {

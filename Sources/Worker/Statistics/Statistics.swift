@@ -198,6 +198,9 @@ final class Statistics {
 
     var hasUnwritten: Bool { open.places.contains(where: hasUnwritten) || sent.places.contains(where: hasUnwritten) }
 
+    /// The rows of counts that Redis does not have. 0 if it never takes them.
+    var openCounts: Int { isOff ? 0 : open.count + sent.count }
+
     /// Redis does not answer: nothing waits for it.
     func isHeldUp(_ nowNanos: UInt64) -> Bool {
         isOff || waitingNanos.map { nowNanos &- $0 > Self.patienceNanos } ?? false

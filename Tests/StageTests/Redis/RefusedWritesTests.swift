@@ -129,6 +129,28 @@ import VirtualStage
         }
     }
 
+    /// The phone's ack is late, so its recipient returns from the topic. Its mark is then one that all recipients share.
+    @Test func `a claim that another worker may store is watched for a bounded time`() throws {
+        var settings = LocalCluster.Settings()
+        settings.shards = 1
+        try Stage.with(settings) { stage in
+            try stage.startWorker()
+            try stage.play(state: [.bind("f14"), .bind("f15")])
+            try stage.redis([
+                Gateway.lease("gw-f15"), Gateway.presence("f15", "phone", gateway: "gw-f15"), "CONFIG SET maxmemory 1",
+            ])
+            try stage.writeEvents([.message("f14-1", to: ["f14", "f15"], conv: "f", type: "group")])
+            try until("a claim is watched") { Self.watched(stage) > 0 }
+            try stage.redis(["CONFIG SET maxmemory 0"])
+            try until("no claim is watched", within: .seconds(120)) { Self.watched(stage) == 0 }
+        }
+    }
+
+    /// User-state work of all workers: no test record changes user state meanwhile.
+    private static func watched(_ stage: Stage) -> Int {
+        stage.workers.flatMap(\.seat.leftovers).filter { $0.part == "user-state records" }.reduce(0) { $0 + $1.count }
+    }
+
     /// Case and key of the records of the one partition that has any.
     private static func deferred(_ stage: Stage) throws -> [String] {
         let topic = "carillon.parked"

@@ -22,7 +22,7 @@ struct ClaimsTests {
         let job = try world.recipient()
         world.decide(job, pushingTo: "phone")
         job.candidate?.areOwnersKnown = areOwnersKnown
-        job.candidate?.claimsPlainly = plainly
+        job.candidate?.plainPast = plainly ? 0 : nil
         try world.turn {
             claims.claim(job)
             claims.sendGathered()

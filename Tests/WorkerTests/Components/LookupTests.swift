@@ -33,7 +33,7 @@ struct LookupTests {
             #expect(lookup.known.isEmpty, "its mark is not read")
             world.answer(.null)
             #expect(lookup.known.taken().map(\.uid) == ["u"])
-            #expect(job.candidate?.claimsPlainly == true)
+            #expect(job.candidate?.plainPast == 0)
         }
     }
 
@@ -43,7 +43,7 @@ struct LookupTests {
             try Self.read(job, lookup, world)
             world.answer(Self.noState, .empty, .empty, .string("f"))
             #expect(lookup.known.taken().count == 1)
-            #expect(job.candidate?.earlierTry == .ended && job.candidate?.claimsPlainly == false)
+            #expect(job.candidate?.earlierTry == .ended && job.candidate?.plainPast == nil)
         }
     }
 

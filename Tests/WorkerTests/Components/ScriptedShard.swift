@@ -176,7 +176,7 @@ final class ScriptedShard {
         guard let candidate = job.candidate else { return }
         candidate.recipient.tokens = devices.enumerated().map { Self.token($1, $0) }
         candidate.tokenVersion = 1
-        candidate.claimsPlainly = true
+        candidate.plainPast = 0
         candidate.decision = Decision(
             alert: .allow(forced: false), counted: true,
             routes: devices.indices.map { Route(device: devices[$0], way: .apns(token: $0, copyTo: nil)) })

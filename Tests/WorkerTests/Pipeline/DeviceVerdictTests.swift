@@ -329,7 +329,7 @@ struct UnclaimedTests {
                 let job = try world.recipient(of: try world.message(origin: .alone(kafkaMs: kafkaMs)))
                 job.isCounted = true
                 let candidate = Candidate(uid: "u", order: 0)
-                candidate.claimsPlainly = true
+                candidate.plainPast = 0
                 candidate.decision = Decision(
                     alert: .allow(forced: false), counted: true,
                     routes: [Route(device: "d", way: .apns(token: 0, copyTo: nil))])
@@ -345,7 +345,7 @@ struct UnclaimedTests {
                 let job = try world.recipient()
                 job.isCounted = isCounted
                 let candidate = Candidate(uid: "u", order: 0)
-                candidate.claimsPlainly = true
+                candidate.plainPast = 0
                 candidate.decision = Decision(alert: .deny(.dnd), counted: isCounted, routes: [])
                 return pipeline.claims.claimsPlainly(job, candidate)
             }

@@ -111,6 +111,20 @@ struct PlainClaimTests {
         await world.end()
     }
 
+    /// Another worker claims a message that the client's total includes: it is in the size or in the base that is read next.
+    @Test(arguments: [PlainPlace.beforeAdding, .beforeCounting, .beforeLooking, .beforeSettling])
+    func `an old message that is claimed meanwhile changes no number`(place: PlainPlace) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        _ = try await world.change("u", .badgeReport(device: "d", value: 3, clientMs: base + 10))
+        let reply = try await world.claimPlainly(.message("u", "new", "c", sent: base + 20)) {
+            if $0 == place { _ = try await world.claim(.message("u", "old", "other", sent: base)) }
+        }
+        #expect(reply.badge == 4)
+        #expect(try await world.badge("u") == 4)
+        await world.end()
+    }
+
     /// The client's total is newer than the first read of the message. Nothing later takes the message from the total.
     @Test func whatComesBetweenTakesNoMessageThatWasReadBeforeTheReport() async throws {
         let world = try StateWorld()
@@ -264,7 +278,7 @@ extension StateWorld {
         _ request: ClaimRequest, between: @Sendable (PlainPlace) async throws -> Void = { _ in }
     ) async throws -> ClaimReply {
         let subject = request.subject
-        let version: Int64? = try await ask(
+        let read: (version: Int64, past: Int64)? = try await ask(
             { store, tag in
                 try store.readConversation(
                     app: request.app, uid: request.uid, conversation: subject.conversation, tag: tag)
@@ -272,17 +286,19 @@ extension StateWorld {
             { reply in
                 var recipient = Recipient(uid: request.uid)
                 let version = RecipientReplies.conversation(reply, into: &recipient)
-                return RecipientReplies.baseHolds(subject, reply) || recipient.read?.covers(subject) ?? false
-                    ? nil : version
+                guard let past = RecipientReplies.past(reply, at: subject), !(recipient.read?.covers(subject) ?? false)
+                else { return nil }
+                return (version, past)
             })
         let hasMark = try await ask(
             { try $0.readMark(app: request.app, uid: request.uid, kind: subject.kind, id: subject.id, tag: $1) },
             { !$0.isNull })
         try await between(.beforeAdding)
-        guard let version, !hasMark else { return try await claim(request) }
+        guard let read, !hasMark else { return try await claim(request) }
         let looksForEntry = request.withoutDevice != nil
         let box = Box(
-            PlainClaim(isCounted: request.counted, tokenVersion: version, looksForEntry: looksForEntry))
+            PlainClaim(
+                isCounted: request.counted, tokenVersion: read.version, past: read.past, looksForEntry: looksForEntry))
         if request.counted {
             try await ask({ try $0.addToLedger(request, tag: $1) }, { box.claim.didAdd($0) })
         } else {

@@ -9,7 +9,7 @@ final class ChangeJob {
         case state(UserStateTask)
         /// The claim, and the mark once it was accepted.
         case owed(OwedClaim, isClaimed: Bool)
-        /// Redis is asked until another worker has paid it.
+        /// Redis is asked until another worker has paid it, or nobody waits for its count any more.
         case watched(OwedClaim)
         /// Settled once the dead-letter topic has it.
         case rejected
@@ -75,7 +75,8 @@ final class ChangeJob {
     /// Pushes wait for a change; numbers wait for a claim that changes them.
     func noteUnstored(_ shard: ShardContext) {
         switch task {
-        case .rejected: break
+        // The pipeline of a watched claim has noted it. The note's time bounds the watch, so it stays as it is.
+        case .rejected, .watched: break
         case .state(let task):
             if !unstoredKeys.isEmpty { return }
             unstoredKeys = task.unstoredKeys
@@ -84,8 +85,6 @@ final class ChangeJob {
             for claim in (isClaimed ? [] : [owed]) + unpaid where claim.request.changesBadge {
                 shard.unstoredCounts.insert(claim.message, of: claim.user, nowNanos: shard.nowNanos)
             }
-        case .watched(let owed):
-            shard.unstoredCounts.insert(owed.message, of: owed.user, nowNanos: shard.nowNanos)
         }
     }
 

@@ -209,9 +209,8 @@ final class UserStates {
             perform(job)
         case .owed: end(job)
         case .watched(let owed):
-            guard let claim = ClaimReply(reply), claim.state != .fresh else { return retryLater(job) }
-            shard.unstoredCounts.remove(owed.message)
-            end(job)
+            if let claim = ClaimReply(reply), claim.state != .fresh { shard.unstoredCounts.remove(owed.message) }
+            if shard.unstoredCounts.contains(owed.message) { retryLater(job) } else { end(job) }
         case .state(var task):
             let progress = task.take(reply)
             job.task = .state(task)

@@ -8,7 +8,7 @@ extension Claims {
     /// must know that there was a try. Of one that counts and is recorded without a device, the mark must say so: the ledger's
     /// entry alone means that devices are recorded.
     func claimsPlainly(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
-        guard candidate.claimsPlainly, let decision = candidate.decision, shard.writes.refusal == nil,
+        guard candidate.plainPast != nil, let decision = candidate.decision, shard.writes.refusal == nil,
             !(candidate.recipient.read?.covers(job.event.subject) ?? false),
             // A later try would not find the entry: its time was made by this reader's clock.
             EventReader.isRight(kafkaMs: job.event.origin?.source.kafkaMs ?? 0, nowMs: shard.nowMs),

@@ -56,7 +56,7 @@ final class Claims {
         candidate.plainClaim =
             claimsPlainly(job, candidate)
             ? PlainClaim(
-                isCounted: job.isCounted, tokenVersion: candidate.tokenVersion,
+                isCounted: job.isCounted, tokenVersion: candidate.tokenVersion, past: candidate.plainPast ?? 0,
                 looksForEntry: candidate.decision?.finalReason != nil) : nil
         candidate.asksOwners = mustAskOwners(candidate)
         candidate.learnsOwners = mayLearnOwners(candidate)

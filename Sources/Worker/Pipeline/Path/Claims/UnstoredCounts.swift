@@ -62,6 +62,9 @@ final class UnstoredCounts: Sendable {
         }
     }
 
+    /// Whether numbers wait for the claim of the message.
+    func contains(_ message: PushID) -> Bool { !isEmpty && state.withLock { $0.messages[message] != nil } }
+
     /// Redis has stored the claim.
     func remove(_ message: PushID) {
         if isEmpty { return }

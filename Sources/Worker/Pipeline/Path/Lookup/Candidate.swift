@@ -37,6 +37,9 @@ final class Candidate {
     var claim: ClaimReply?
     /// Hashed for the recipient's dedup key; nil in a later round.
     var pushIDPrefix: PushIDPrefix?
+    /// How many entries of the ledger the client's total includes, at the read. Nil if the reads forbid a plain claim: a mark, a
+    /// total that includes the message, an unreadable key.
+    var plainPast: Int64?
     /// Its claim by plain commands; nil if the script claims it.
     var plainClaim: PlainClaim?
 
@@ -55,8 +58,6 @@ final class Candidate {
     var isReread = false
     /// The state of an earlier try from its mark; nil if there was none, or if it was not read.
     var earlierTry: ClaimReply.State?
-    /// The reads allow a plain claim: no mark, no client's total that includes the message, no unreadable key.
-    var claimsPlainly = false
     /// The owners of its tokens are asked for together with the claim.
     var asksOwners = true
     /// All owners are asked for, to be known from now on; false once a token was found to belong to another user.
@@ -81,7 +82,7 @@ final class Candidate {
     func beginReading(_ phase: Phase) {
         self.phase = phase
         earlierTry = nil
-        claimsPlainly = false
+        plainPast = nil
         areOwnersKnown = false
         plainClaim = nil
         hasReboundToken = false

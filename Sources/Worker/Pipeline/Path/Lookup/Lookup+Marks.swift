@@ -9,7 +9,7 @@ extension Lookup {
         if job.event.readsGroupMark {
             // In the first try only this key knows the members; and the script reads their own marks.
             let asksOwn =
-                job.event.groupMarkNote == nil && (candidate.phase == .readingDenied || candidate.claimsPlainly)
+                job.event.groupMarkNote == nil && (candidate.phase == .readingDenied || candidate.plainPast != nil)
             if asksOwn { candidate.answers.expect() }
             gatherGroupMarks(job)
             if !asksOwn { return }
@@ -38,7 +38,7 @@ extension Lookup {
             job.candidate?.earlierTry = earlier
             if earlier == .ended { job.takeEarlier(PairMark.counts(reply)) }
         }
-        if !reply.isNull { job.candidate?.claimsPlainly = false }
+        if !reply.isNull { job.candidate?.plainPast = nil }
         answered(job, failed: false)
     }
 
@@ -68,7 +68,7 @@ extension Lookup {
             if !isReading(job) { return }
             // In a later try, or after a fault, there may be a mark of its own.
             let mayHaveOwn = note != nil && (!isFirst || job.candidate?.failures != 0)
-            if mayHaveOwn { job.candidate?.claimsPlainly = false }
+            if mayHaveOwn { job.candidate?.plainPast = nil }
             if mayHaveOwn, mark.isNull, askOwnIfDenied(job) == .kept { return }
             takeMark(mark, job)
         }
@@ -77,7 +77,7 @@ extension Lookup {
 
     func didFailGroupMarks(_ batch: Batch<EventJob, RecipientJob>, isAbsent: Bool) {
         for job in batch.members where isReading(job) {
-            job.candidate?.claimsPlainly = false
+            job.candidate?.plainPast = nil
             if isAbsent, batch.head.groupMarkNote != nil, askOwnIfDenied(job) == .kept { continue }
             answered(job, failed: !isAbsent)
         }

@@ -65,12 +65,12 @@ final class Lookup {
         // The member scan gave the group's level; for a given uid, and in a later round, it must be read.
         let group = event.hasMembers && candidate.recipient.groupLevel == nil ? event.conversationID : nil
         let activity = event.updatedActivityID
-        candidate.claimsPlainly = mayClaimPlainly(job)
+        candidate.plainPast = mayClaimPlainly(job) ? 0 : nil
         // Flush first: a recipient that skips the mark read must not overtake.
-        if !candidate.claimsPlainly { sendGathered() }
+        if candidate.plainPast == nil { sendGathered() }
         candidate.answers = Answers(3 + (group == nil ? 0 : 1) + (activity == nil ? 0 : 1))
         // Also for recipients that the script claims, because it does not read the common key.
-        let asksMark = candidate.claimsPlainly || (event.readsGroupMark && job.devices.isEmpty)
+        let asksMark = candidate.plainPast != nil || (event.readsGroupMark && job.devices.isEmpty)
         if asksMark { candidate.answers.expect() }
         ask(job) { (store) throws(RedisFault) in
             try store.readConversation(
@@ -169,7 +169,7 @@ final class Lookup {
             RecipientReplies.denied(reply, into: &candidate.recipient)
         case .conversation:
             candidate.tokenVersion = RecipientReplies.conversation(reply, into: &candidate.recipient)
-            if RecipientReplies.baseHolds(job.event.subject, reply) { candidate.claimsPlainly = false }
+            if candidate.plainPast != nil { candidate.plainPast = RecipientReplies.past(reply, at: job.event.subject) }
             candidate.areOwnersKnown = KnownOwners.holds(
                 reply[4], version: candidate.tokenVersion, reign: shard.reign(of: job))
         case .group: RecipientReplies.member(reply, into: &candidate.recipient)
@@ -198,7 +198,7 @@ final class Lookup {
         }
         if tag.question == .presence || tag.question == .user { releaseWhole(tag) }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
-        candidate.claimsPlainly = false
+        candidate.plainPast = nil
         answered(job, failed: !isAbsent)
     }
 
