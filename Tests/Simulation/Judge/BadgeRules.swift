@@ -49,10 +49,11 @@ extension Judge {
             let perhaps = goneMs(event, uid, history, appliedBy: .max, writtenBy: to)
             let surely = to < .max ? goneMs(event, uid, history, appliedBy: from, writtenBy: to) : perhaps
             if event.sentMs > base.ms {
-                if perhaps == nil { least += counted.least }
-                if surely == nil || mayBeBack(event, uid, history) { greatest += counted.greatest }
-            } else if let perhaps, perhaps > base.ms {
-                if surely != nil { takenLeast += counted.least }
+                if perhaps.isEmpty { least += counted.least }
+                if surely.isEmpty || mayBeBack(event, uid, history) { greatest += counted.greatest }
+            } else if perhaps.contains(where: { $0 > base.ms }), surely.allSatisfy({ $0 > base.ms }) {
+                // Of a revoke before the report and a read after it, the read may be stored first.
+                if !surely.isEmpty, perhaps.allSatisfy({ $0 > base.ms }) { takenLeast += counted.least }
                 takenGreatest += counted.greatest
             }
         }
@@ -97,14 +98,14 @@ extension Judge {
         return mayHaveLost(event, uid) && !lostStates.isEmpty
     }
 
-    /// The time of the first read or revoke that took it off.
+    /// The times of the reads and the revoke that take it off.
     ///
     /// - Parameters:
     ///   - appliedBy: only changes that were surely stored before this time.
     ///   - writtenBy: only changes that were written until this time.
     private func goneMs(
         _ event: Sent, _ uid: String, _ history: History, appliedBy: UInt64, writtenBy: UInt64
-    ) -> Int64? {
+    ) -> [Int64] {
         var times: [Int64] = []
         for (index, state) in history.states.enumerated() {
             guard case .read(event.conversation, let upTo) = state.kind, upTo >= event.seq, state.atNanos <= writtenBy,
@@ -118,7 +119,7 @@ extension Judge {
         {
             times.append(revoke.sentMs)
         }
-        return times.min()
+        return times
     }
 
     // MARK: Every number
