@@ -127,7 +127,7 @@ DEFECTS = [
     Defect(
         "read-kept",
         "a read subtracts nothing from the badge",
-        SCRIPTS + "StateScripts+Reads.swift",
+        SCRIPTS + "ReadScripts.swift",
         "        inHundreds(off, function(...) redis.call('ZREM', KEYS[2], ...) end)",
         '        \\(mutant("read-kept") ? "off = {}" : "")\n'
         "        inHundreds(off, function(...) redis.call('ZREM', KEYS[2], ...) end)",
@@ -135,21 +135,21 @@ DEFECTS = [
     Defect(
         "report-adds",
         "a report is added to the messages before it",
-        SCRIPTS + "StateScripts+Reads.swift",
+        SCRIPTS + "ReadScripts.swift",
         "if tonumber(string.match(m, '^%d+', 9)) <= at then past = past + 1 end",
         "if tonumber(string.match(m, '^%d+', 9)) <= at then past = past + \\(mutant(\"report-adds\") ? 0 : 1) end",
     ),
     Defect(
         "old-report",
         "an older report replaces a newer one",
-        SCRIPTS + "StateScripts+Reads.swift",
+        SCRIPTS + "ReadScripts.swift",
         "if at < base or (at == base and new < value) then return",
         'if \\(mutant("old-report") ? "false and " : "")(at < base or (at == base and new < value)) then return',
     ),
     Defect(
         "owner-kept",
         "a token that moves also stays with its previous user",
-        SCRIPTS + "StateScripts+Tokens.swift",
+        SCRIPTS + "OwnerScripts.swift",
         "if t == ARGV[1] and v <= ARGV[2] and (ARGV[3] == '' or b == ARGV[3]) then",
         'if \\(mutant("owner-kept") ? "false and " : "")t == ARGV[1] and v <= ARGV[2] and '
         "(ARGV[3] == '' or b == ARGV[3]) then",
@@ -288,13 +288,13 @@ DEFECTS = [
         "let firstDay = minute >= start ?", 'let firstDay = minute >= start || mutant("day-of-now") ?',
     ),
     Defect(
-        "open-counts", "a message counts though its conversation is open", DECISION + "Recipient+Facts.swift",
+        "open-counts", "a message counts though its conversation is open", DECISION + "RecipientFacts.swift",
         "conversation.isSame(as: presence[index].activeConversation) && isMobileInForeground(index, at: now)",
         'conversation.isSame(as: presence[index].activeConversation) && isMobileInForeground(index, at: now)\n'
         '                && !mutant("open-counts")',
     ),
     Defect(
-        "open-on-desktop", "a conversation that is open on a desktop counts as open", DECISION + "Recipient+Facts.swift",
+        "open-on-desktop", "a conversation that is open on a desktop counts as open", DECISION + "RecipientFacts.swift",
         "!presence[index].platform.isDesktop && presence[index].liveness(at: now) == .foreground",
         '(!presence[index].platform.isDesktop || mutant("open-on-desktop"))\n'
         '            && presence[index].liveness(at: now) == .foreground',
@@ -304,7 +304,7 @@ DEFECTS = [
         "if let devices, !(", 'if let devices, !mutant("devices-ignored"), !(',
     ),
     Defect(
-        "read-of-later", "a read covers the next message too", DECISION + "Recipient+Facts.swift",
+        "read-of-later", "a read covers the next message too", DECISION + "RecipientFacts.swift",
         "messageSeq <= seq { return true }", 'messageSeq <= seq + (mutant("read-of-later") ? 1 : 0) { return true }',
     ),
     # Payloads.
@@ -369,57 +369,57 @@ DEFECTS = [
     ),
     # User state.
     Defect(
-        "dnd-not-stored", "the switch of DND is not stored", SCRIPTS + "StateScripts+Settings.swift",
+        "dnd-not-stored", "the switch of DND is not stored", SCRIPTS + "SettingsScripts.swift",
         "if at > was or (at == was and value > stands) then",
         'if \\(mutant("dnd-not-stored") ? "field ~= \'dn\' and " : "")(at > was or (at == was and value > stands)) then',
     ),
     Defect(
-        "mute-not-stored", "a mute is not stored", SCRIPTS + "StateScripts+Settings.swift",
+        "mute-not-stored", "a mute is not stored", SCRIPTS + "SettingsScripts.swift",
         "        if redis.call('HSET', KEYS[1], ARGV[1], new) == 1",
         '        \\(mutant("mute-not-stored") ? "if true then return 1 end" : "")\n'
         "        if redis.call('HSET', KEYS[1], ARGV[1], new) == 1",
     ),
     Defect(
-        "ack-lost", "an ack is not stored", SCRIPTS + "StateScripts+Reports.swift",
+        "ack-lost", "an ack is not stored", SCRIPTS + "ReportScripts.swift",
         "            redis.call('HSET', KEYS[1], ARGV[i], ARGV[2] .. ' ' .. devices)",
         '            \\(mutant("ack-lost") ? "devices = \'\'" : "")\n'
         "            redis.call('HSET', KEYS[1], ARGV[i], ARGV[2] .. ' ' .. devices)",
     ),
     Defect(
-        "ack-overwrites", "the ack of a device takes the place of another's", SCRIPTS + "StateScripts+Reports.swift",
+        "ack-overwrites", "the ack of a device takes the place of another's", SCRIPTS + "ReportScripts.swift",
         "devices = devices .. ARGV[1]", 'devices = \\(mutant("ack-overwrites") ? "" : "devices .. ")ARGV[1]',
     ),
     Defect(
-        "reports-again", "each report of a push counts", SCRIPTS + "StateScripts+Reports.swift",
+        "reports-again", "each report of a push counts", SCRIPTS + "ReportScripts.swift",
         "        if isNew == 1 then", '        \\(mutant("reports-again") ? "isNew = 1" : "")\n        if isNew == 1 then',
     ),
     Defect(
-        "old-bind", "a bind of another user with an equal version takes the token", SCRIPTS + "StateScripts+Tokens.swift",
+        "old-bind", "a bind of another user with an equal version takes the token", SCRIPTS + "OwnerScripts.swift",
         "if v > ARGV[1] or (v == ARGV[1] and not isOwn) then return {0} end",
         'if \\(mutant("old-bind") ? "false and " : "")(v > ARGV[1] or (v == ARGV[1] and not isOwn)) then return {0} end',
     ),
     Defect(
-        "words-not-kept", "a bind without a language forgets the earlier one", SCRIPTS + "StateScripts+Tokens.swift",
+        "words-not-kept", "a bind without a language forgets the earlier one", SCRIPTS + "OwnerScripts.swift",
         "(ARGV[6 + i] == '=' and (kept[i] or '-') or ARGV[6 + i])",
         "(ARGV[6 + i] == '=' and \\(mutant(\"words-not-kept\") ? \"'-'\" : \"(kept[i] or '-')\") or ARGV[6 + i])",
     ),
     Defect(
-        "replaced-kept", "the owner of a replaced token stays", SCRIPTS + "StateScripts+Tokens.swift",
+        "replaced-kept", "the owner of a replaced token stays", SCRIPTS + "OwnerScripts.swift",
         "if not isSame then replaced, was = t, v end",
         'if not isSame and \\(mutant("replaced-kept") ? "false" : "true") then replaced, was = t, v end',
     ),
     Defect(
-        "unbind-ignored", "an unbind does not apply", SCRIPTS + "StateScripts+Tokens.swift",
+        "unbind-ignored", "an unbind does not apply", SCRIPTS + "OwnerScripts.swift",
         "if v and v == ARGV[1] and uid == ARGV[2] then",
         'if \\(mutant("unbind-ignored") ? "false and " : "")v and v == ARGV[1] and uid == ARGV[2] then',
     ),
     Defect(
-        "read-mark-lost", "a read leaves no mark for later messages", SCRIPTS + "StateScripts+Reads.swift",
+        "read-mark-lost", "a read leaves no mark for later messages", SCRIPTS + "ReadScripts.swift",
         "local fresh = redis.call('HSET', KEYS[1], ARGV[1], text)",
         "local fresh = \\(mutant(\"read-mark-lost\") ? \"0\" : \"redis.call('HSET', KEYS[1], ARGV[1], text)\")",
     ),
     Defect(
-        "clear-forgotten", "a read owes no number to the devices", SCRIPTS + "StateScripts+Reads.swift",
+        "clear-forgotten", "a read owes no number to the devices", SCRIPTS + "ReadScripts.swift",
         "return {1, after, before, redis.call('HEXISTS', KEYS[1], 'w')}",
         'return {1, after, before, \\(mutant("clear-forgotten") ? "0 and 0 or " : "")redis.call(\'HEXISTS\', KEYS[1], \'w\')}',
     ),
@@ -457,15 +457,15 @@ DEFECTS = [
     ),
     # Side records and statistics.
     Defect(
-        "sms-unasked", "an SMS is asked for though nobody wanted it", PIPELINE + "Path/Recorder/Recorder+SMS.swift",
+        "sms-unasked", "an SMS is asked for though nobody wanted it", PIPELINE + "Path/Recorder/Recorder.swift",
         "guard job.event.wantsSMS,", 'guard job.event.wantsSMS || mutant("sms-unasked"),',
     ),
     Defect(
-        "sms-never", "no SMS is asked for", PIPELINE + "Path/Recorder/Recorder+SMS.swift",
+        "sms-never", "no SMS is asked for", PIPELINE + "Path/Recorder/Recorder.swift",
         "job.event.expiresAtMs > shard.nowMs, let message", 'job.event.expiresAtMs > shard.nowMs, !mutant("sms-never"), let message',
     ),
     Defect(
-        "phone-lost", "an SMS has no phone", PIPELINE + "Path/Recorder/Recorder+SMS.swift",
+        "phone-lost", "an SMS has no phone", PIPELINE + "Path/Recorder/Recorder.swift",
         "phone: job.settings.phone", 'phone: mutant("phone-lost") ? nil : job.settings.phone',
     ),
     Defect(
@@ -500,7 +500,7 @@ DEFECTS = [
     ),
     # Moves to another Kafka cluster.
     Defect(
-        "cluster-ignored", "the cluster's id is ignored: offsets of another cluster count", PIPELINE + "Path/Intake/Intake+Status.swift",
+        "cluster-ignored", "the cluster's id is ignored: offsets of another cluster count", PIPELINE + "Path/Intake/Intake.swift",
         'consumer.clusterID.map { "\\($0)/\\(consumer.topics[0])" } ?? ""',
         'consumer.clusterID.map { "\\(mutant("cluster-ignored") ? "any" : $0)/\\(consumer.topics[0])" } ?? ""',
     ),

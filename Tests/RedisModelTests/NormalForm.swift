@@ -32,7 +32,7 @@ enum NormalForm {
 
     /// Whether the script's answer lists the fields of hashes and the members of sets.
     private static func listsHashes(_ words: [[UInt8]]) -> Bool {
-        let script = StateScripts.forgetUser
+        let script = ForgetScripts.forgetUser
         return words.count > 1 && (words[1] == script.source || words[1] == Array(script.sha1.utf8))
     }
 

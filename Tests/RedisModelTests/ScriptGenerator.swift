@@ -80,11 +80,11 @@ struct ScriptGenerator {
             arguments += [words.pick(["x", "k"]), conversation, " m\(target)", Self.targets[target]]
             if words.below(2) == 0 { arguments.append("1") }
         }
-        if users.count > 1 { return call(StateScripts.claimEach, keys, arguments) }
+        if users.count > 1 { return call(ClaimScripts.claimEach, keys, arguments) }
         switch words.below(8) {
-        case 0: return call(StateScripts.claimDryRun, keys, arguments)
-        case 1: return call(StateScripts.peek, Array(keys.prefix(2)), [arguments[2], arguments[4], arguments[5]])
-        default: return call(StateScripts.claim, keys, arguments)
+        case 0: return call(DryRunScripts.claimDryRun, keys, arguments)
+        case 1: return call(ClaimScripts.peek, Array(keys.prefix(2)), [arguments[2], arguments[4], arguments[5]])
+        default: return call(ClaimScripts.claim, keys, arguments)
         }
     }
 
@@ -95,13 +95,13 @@ struct ScriptGenerator {
         switch words.below(5) {
         case 0:
             return call(
-                StateScripts.report, keys, [String(time()), String(words.below(30)), String(Self.base + 5000)])
+                ReadScripts.report, keys, [String(time()), String(words.below(30)), String(Self.base + 5000)])
         case 1:
             return call(
-                StateScripts.holdForDigest, ["c:h:" + user, keys[1]],
+                DigestScripts.holdForDigest, ["c:h:" + user, keys[1]],
                 [recent, "90000"])
         case 2:
-            return call(StateScripts.takeDigest, ["c:h:" + user, "c:i:" + user, keys[1], keys[0]], ["90000"])
+            return call(DigestScripts.takeDigest, ["c:h:" + user, "c:i:" + user, keys[1], keys[0]], ["90000"])
         default:
             var arguments = [
                 "r\(place)", Self.conversations[place], seq(), words.below(3) == 0 ? "" : String(time()),
@@ -109,7 +109,7 @@ struct ScriptGenerator {
                 String(Self.base + 5000),
             ]
             if words.below(2) == 0 { arguments.append("1") }
-            return call(StateScripts.read, keys, arguments)
+            return call(ReadScripts.read, keys, arguments)
         }
     }
 
@@ -121,17 +121,17 @@ struct ScriptGenerator {
         let owner = "c:o:{\(token)}"
         let early = "c:e:{\(token)}"
         switch words.below(10) {
-        case 0, 1: return call(StateScripts.bindOwner, [owner, early], [version, uid, String(time())])
-        case 2: return call(StateScripts.settleOwner, [owner], [version, uid])
-        case 3: return call(StateScripts.unbindOwner, [owner, early], [version, uid])
+        case 0, 1: return call(OwnerScripts.bindOwner, [owner, early], [version, uid, String(time())])
+        case 2: return call(OwnerScripts.settleOwner, [owner], [version, uid])
+        case 3: return call(OwnerScripts.unbindOwner, [owner, early], [version, uid])
         case 4:
             return call(
-                StateScripts.retireOwner, [owner],
+                OwnerScripts.retireOwner, [owner],
                 [version, uid] + words.pick([["u", ""], ["d", String(time())], ["s", String(time())]]))
-        case 5: return call(StateScripts.reviveOwner, [owner], [version, uid])
+        case 5: return call(TombstoneScripts.reviveOwner, [owner], [version, uid])
         case 6:
             return call(
-                StateScripts.dropToken, ["c:u:" + user, "c:s:" + user, "c:b:" + user],
+                OwnerScripts.dropToken, ["c:u:" + user, "c:s:" + user, "c:b:" + user],
                 [token, version, words.pick(["", String(time())]), String(Self.base + 5000)]
                     + words.pick([
                         [], ["", "", "ta2:d1"], [String(time()), "", ""], [String(time()), "2:d1", ""],
@@ -139,15 +139,15 @@ struct ScriptGenerator {
                     ]))
         case 7:
             return call(
-                StateScripts.listActivityUser, ["c:a:{im:act}"], [uid, words.pick(["1", "2", "5"]), "90000"])
+                OwnerScripts.listActivityUser, ["c:a:{im:act}"], [uid, words.pick(["1", "2", "5"]), "90000"])
         case 8:
             return call(
-                StateScripts.reviveToken, ["c:u:" + user, "c:s:" + user],
+                TombstoneScripts.reviveToken, ["c:u:" + user, "c:s:" + user],
                 ["t1", "1 \(version) \(time()) \(token) p 3:top---"])
         default:
             let bound = time()
             return call(
-                StateScripts.addToken, [key("c:u:", user), "c:s:" + user, "c:v:" + user, "c:b:" + user],
+                OwnerScripts.addToken, [key("c:u:", user), "c:s:" + user, "c:v:" + user, "c:b:" + user],
                 [
                     words.pick(["ta2:d1", "ta2:d2", "tv2:d1", "t1"]), "1 \(version) \(bound) \(token) p 3:top", version,
                     String(bound),
@@ -161,28 +161,29 @@ struct ScriptGenerator {
     private mutating func queues() -> [[UInt8]] {
         switch words.below(6) {
         case 0: return ["ZADD", "c:q:{0}", String(time()), words.member()].map { Array($0.utf8) }
-        case 1: return call(StateScripts.claimDue, ["c:q:{0}"], [String(time()), String(time() + 1), "2"])
-        case 2: return call(StateScripts.endDue, ["c:q:{0}"], [words.member(), String(time() + 1)])
+        case 1: return call(DigestScripts.claimDue, ["c:q:{0}"], [String(time()), String(time() + 1), "2"])
+        case 2: return call(DigestScripts.endDue, ["c:q:{0}"], [words.member(), String(time() + 1)])
         case 3:
-            return call(StateScripts.buryToken, ["c:t:{0}"], [words.member(), String(time()), String(time())])
+            return call(TombstoneScripts.buryToken, ["c:t:{0}"], [words.member(), String(time()), String(time())])
         case 4:
             // At most seven, so that what is drawn is the whole hash.
             return call(
-                StateScripts.acknowledge, ["c:k:" + user()],
+                ReportScripts.acknowledge, ["c:k:" + user()],
                 ["i2:d\(words.below(3))", String(Self.base + words.below(1 << 30)), "90000", "7", "20"]
                     + words.some(2) { ["m\($0.below(6))"] })
         default:
             return call(
-                StateScripts.reportPush, ["c:p:" + user()],
+                ReportScripts.reportPush, ["c:p:" + user()],
                 ["push\(words.below(12))", String(Self.base + words.below(1 << 30)), "90000", "7"])
         }
     }
 
     private mutating func heartbeats() -> [[UInt8]] {
         switch words.below(8) {
-        case 0: return call(StateScripts.endReplay, ["c:loss"], [String(words.below(40)), "2", String(words.below(3))])
-        case 1: return call(StateScripts.dropLoss, ["c:loss"], [String(words.below(40))])
-        case 2: return call(StateScripts.acceptLoss, ["c:accept"], [String(time()), "90000"])
+        case 0:
+            return call(HeartbeatScripts.endReplay, ["c:loss"], [String(words.below(40)), "2", String(words.below(3))])
+        case 1: return call(HeartbeatScripts.dropLoss, ["c:loss"], [String(words.below(40))])
+        case 2: return call(HeartbeatScripts.acceptLoss, ["c:accept"], [String(time()), "90000"])
         default:
             let places = words.some(3) { words in
                 [
@@ -191,7 +192,7 @@ struct ScriptGenerator {
                 ]
             }
             return call(
-                StateScripts.beat, ["c:beat", "c:loss"],
+                HeartbeatScripts.beat, ["c:beat", "c:loss"],
                 [
                     words.pick(["", String(words.below(60))]), words.pick(["", "1"]), words.pick(["", "1"]),
                     String(time()), words.pick(["", "east/s", "east/s", "west/s"]), "",
@@ -212,36 +213,37 @@ struct ScriptGenerator {
                 ]
             }
             return call(
-                StateScripts.settings, ["c:u:" + user, "c:s:" + user],
+                SettingsScripts.settings, ["c:u:" + user, "c:s:" + user],
                 [String(time()), String(Self.base + 5000)] + pairs)
         case 3, 4:
             return call(
-                StateScripts.mute, [key("c:s:", user), "c:u:" + user],
+                SettingsScripts.mute, [key("c:s:", user), "c:u:" + user],
                 [
                     "m\(words.below(3))", words.pick(["0", "1", "2"]), words.pick(["-", String(time())]),
                     String(time()), String(Self.base),
                 ])
         case 5:
             return call(
-                StateScripts.noteParked, ["c:n:" + user],
+                ParkingScripts.noteParked, ["c:n:" + user],
                 ["f\(words.below(2))", "2 \(time()) 1 \(words.below(9))", "id\(words.below(3))"]
                     + words.pick([[], ["1"]]))
-        case 6: return call(StateScripts.forgetParked, ["c:n:" + user], ["f\(words.below(2))", "id\(words.below(3))"])
+        case 6:
+            return call(ParkingScripts.forgetParked, ["c:n:" + user], ["f\(words.below(2))", "id\(words.below(3))"])
         case 7:
             return call(
-                StateScripts.noteParkedConversation, ["c:g:" + user],
+                ParkingScripts.noteParkedConversation, ["c:g:" + user],
                 ["2 \(time()) 1 \(words.below(9))", "id\(words.below(3))", "90000"])
-        default: return call(StateScripts.forgetParkedConversation, ["c:g:" + user], ["id\(words.below(3))"])
+        default: return call(ParkingScripts.forgetParkedConversation, ["c:g:" + user], ["id\(words.below(3))"])
         }
     }
 
     private mutating func forgetting(_ user: String) -> [[UInt8]] {
         if words.below(3) == 0 {
-            return call(StateScripts.forgetOwner, ["c:o:{aa01}", "c:e:{aa01}"], ["1001", words.pick(["u1", "u2"])])
+            return call(ForgetScripts.forgetOwner, ["c:o:{aa01}", "c:e:{aa01}"], ["1001", words.pick(["u1", "u2"])])
         }
         let names = ["u", "s", "l", "x", "k", "a", "g", "h", "p", "r", "b"]
         return call(
-            StateScripts.forgetUser, names.map { "c:\($0):" + user },
+            ForgetScripts.forgetUser, names.map { "c:\($0):" + user },
             [String(time()), String(Self.base + 5000)]
                 + words.pick([["l"], ["c"], ["c", "aa01 1001", "aa02 1002", "bb03 1003", "aa01 1003"]]))
     }

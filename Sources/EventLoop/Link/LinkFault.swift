@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
+
 /// The reason why a link ended, or could not be opened.
 public struct LinkFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The kind of fault, for comparisons in code.
@@ -37,4 +39,20 @@ public struct LinkFault: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     public var description: String { "\(reason.rawValue): \(detail)" }
+
+    // MARK: Errno
+
+    /// Converts an errno value of connect, read or write.
+    init(errno code: Int32, _ place: String) {
+        let reason: Reason =
+            switch code {
+            // A full backlog of a unix socket gives EAGAIN, a missing socket ENOENT: nobody accepts the connection.
+            case ECONNREFUSED, EAGAIN, ENOENT: .refused
+            case EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL: .unreachable
+            case ETIMEDOUT: .timeout
+            case ECONNRESET, EPIPE, ECONNABORTED, ENOTCONN: .reset
+            default: .system
+            }
+        self.init(reason, "\(place): \(systemErrorText(code))")
+    }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNsProtocol
 import EventLoop
+import Glibc
 import HTTP2
 
 /// One client's connection. It owns its link and its session, and handles each request from headers to answer.
@@ -9,7 +11,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     let session: HTTP2Session
     unowned let simulator: APNsSimulator
 
-    var exchanges: [Exchange] = []
+    private var exchanges: [Exchange] = []
     private var free: [Int] = []
     let answers: AnswerWriter
 
@@ -18,20 +20,20 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     var standing: TokenVerifier.Standing?
     var teamID: String?
 
-    var streamLimit: UInt32
+    private var streamLimit: UInt32
     var isProven: Bool
-    var isShrunk = false
+    private var isShrunk = false
     var served = 0
     /// The last id of a sent GOAWAY. Streams above it are ignored, even those received in the same read.
     var lastStreamID: Int32?
-    var lastAnsweredID: Int32 = 0
+    private var lastAnsweredID: Int32 = 0
     var isFrozen = false
     var drip: DripOutput?
     /// The delay line of the scenario's round trip.
     private var line: OutputLine?
     var throttle = TokenThrottle()
     /// Freezes as soon as the queued output is sent.
-    var isWedging = false
+    private var isWedging = false
     private var lingering: LoopTimer?
 
     init(number: Int, link: Link, simulator: APNsSimulator) throws(HTTP2Fault) {
@@ -221,8 +223,263 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
 
     /// - Returns: whether the request is above GOAWAY's last id. It gets neither a line nor an answer, because the
     ///   client may resend it (RFC 9113 section 6.8).
-    func isDisowned(_ index: Int) -> Bool {
+    private func isDisowned(_ index: Int) -> Bool {
         guard let lastStreamID else { return false }
         return exchanges[index].stream > lastStreamID
+    }
+
+    // MARK: Answers
+    // The end of a request: an answer or the scenario's fault, and its line in the ledger.
+
+    func perform(_ action: ScenarioAction, _ index: Int) {
+        let stream = exchanges[index].stream
+        if let fault = action.faultName { simulator.counters.faults[fault, default: 0] += 1 }
+        switch action {
+        case .answer(let answer):
+            guard answer.delayMs > 0 else { return send(index, answer) }
+            exchanges[index].state = .waiting
+            exchanges[index].answer = answer
+            simulator.delay(answer.delayMs, connection: number, exchange: index, stream: stream)
+        case .reset(let code):
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            session.resetStream(stream, code)
+        case .goAway(let last, let code, let reason, let isTwice):
+            if isTwice, lastStreamID == nil {
+                try? session.submitGoAway(lastStreamID: .max, .noError)
+            }
+            let lastID: Int32 =
+                switch last {
+                case .none: 0
+                // A later stream may have been complete earlier. Streams that were answered stay below the last id.
+                case .before: max(0, stream - 2, lastAnsweredID)
+                case .this: max(stream, lastAnsweredID)
+                }
+            goAway(lastStreamID: lastID, code, reason: reason)
+            if last == .this {
+                send(index, ScenarioAnswer(), fault: action.faultName)
+            } else {
+                settle(index, status: nil, reason: nil, fault: action.faultName)
+                if lastID >= stream { session.resetStream(stream, .refusedStream) }
+            }
+        case .close:
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            simulator.ledger.flush()
+            close()
+        case .freezeStream:
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+        case .freezeConnection:
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            simulator.ledger.flush()
+            freeze()
+        case .breakOff(let how):
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            simulator.ledger.flush()
+            breakOff(how)
+        case .flood(let frame, let count):
+            for _ in 0..<count { submit(frame) }
+            send(index, ScenarioAnswer(), fault: action.faultName)
+        case .bytes(let bytes):
+            // Output that is already queued goes first.
+            try? session.drainOutput { put($0) }
+            bytes.withUnsafeBytes { put($0) }
+            send(index, ScenarioAnswer(), fault: action.faultName)
+        case .drip(let bytes, let everyMs):
+            if drip == nil { drip = DripOutput(link: link, loop: simulator.loop, bytes: bytes, everyMs: everyMs) }
+            send(index, ScenarioAnswer(), fault: action.faultName)
+        }
+    }
+
+    private func submit(_ frame: ScenarioAction.FloodFrame) {
+        switch frame {
+        case .ping: try? session.submitPing(0)
+        case .settings:
+            var settings = HTTP2Settings()
+            settings.maxConcurrentStreams = streamLimit
+            try? session.submitSettings(settings)
+        }
+    }
+
+    /// Answers an exchange at the end of its delay.
+    func answerWaiting(_ index: Int, stream: Int32) {
+        guard exchanges.indices.contains(index), exchanges[index].stream == stream,
+            exchanges[index].state == .waiting, !isDisowned(index), !isFrozen
+        else { return }
+        send(index, exchanges[index].answer)
+    }
+
+    func send(_ index: Int, _ answer: ScenarioAnswer, fault: String? = nil) {
+        let stream = conclude(index, status: answer.status, reason: answer.reason, fault: fault)
+        // A fault here means that the client reset the stream. Its line is already written.
+        let request = AnswerWriter.Request(
+            apnsID: apnsID(index), uniqueID: simulator.isDevelopment ? simulator.makeIdentifier() : nil,
+            isHead: isHead(index), wallSeconds: Int(simulator.wallSeconds))
+        try? answers.send(answer, to: request, on: session, stream: stream)
+    }
+
+    /// Answers a request for channels or a broadcast.
+    func answer(_ reply: ChannelDirectory.Reply, _ index: Int) {
+        let stream = conclude(index, status: reply.status, reason: reply.reason, fault: nil)
+        // As with a push.
+        try? answers.send(
+            reply, requestID: simulator.makeIdentifier(), isHead: isHead(index), on: session, stream: stream)
+    }
+
+    private func isHead(_ index: Int) -> Bool {
+        exchanges[index].head[.method]?.elementsEqual("HEAD".utf8) ?? false
+    }
+
+    /// Records and counts an answer. Returns its stream.
+    private func conclude(_ index: Int, status: Int, reason: String?, fault: String?) -> Int32 {
+        settle(index, status: status, reason: reason, fault: fault)
+        count(status: status, reason: reason)
+        let stream = exchanges[index].stream
+        lastAnsweredID = max(lastAnsweredID, stream)
+        return stream
+    }
+
+    /// Counts an answer and adjusts the stream limit.
+    private func count(status: Int, reason: String?) {
+        if (200...299).contains(status) {
+            simulator.counters.accepted += 1
+            if !isProven || isShrunk {
+                isProven = true
+                isShrunk = false
+                updateStreamLimit()
+            }
+        } else {
+            simulator.counters.rejected[reason ?? "", default: 0] += 1
+            // "410 isn't considered an error" for the connection.
+            if simulator.shrinksOnRejection, status != 410, !isShrunk {
+                isShrunk = true
+                updateStreamLimit()
+            }
+        }
+    }
+
+    /// Records an exchange. Nothing more is sent for it.
+    func settle(_ index: Int, status: Int?, reason: String?, fault: String?) {
+        exchanges[index].state = .settled
+        guard simulator.ledger.isOn else { return }
+        let record = Ledger.Record(
+            connection: number, stream: exchanges[index].stream, apnsID: apnsID(index),
+            fingerprint: exchanges[index].fingerprint, bytes: exchanges[index].bytes,
+            isObject: exchanges[index].isObject, status: status, reason: reason, fault: fault, answered: status != nil,
+            delayMs: exchanges[index].answer.delayMs)
+        simulator.ledger.add(
+            record, head: exchanges[index].head, body: exchanges[index].body, nowMs: simulator.loop.wallMs)
+    }
+
+    /// Records all exchanges that still waited when the connection closed.
+    private func settleRest() {
+        for index in exchanges.indices where exchanges[index].state == .waiting && !isDisowned(index) {
+            settle(index, status: nil, reason: nil, fault: "gone")
+        }
+        simulator.ledger.flush()
+    }
+
+    /// The sender's identifier, or a generated one if it is missing or invalid.
+    private func apnsID(_ index: Int) -> ArraySlice<UInt8> {
+        if let given = exchanges[index].head[.identifier], given.count == 36 { return given }
+        let made = exchanges[index].madeID ?? simulator.makeIdentifier()
+        exchanges[index].madeID = made
+        return made[...]
+    }
+
+    // MARK: Judging
+    // A complete request: Apple's checks, channel requests, and the scenario's rules.
+
+    func finish(_ index: Int) {
+        guard !isDisowned(index) else { return exchanges[index].state = .settled }
+        served += 1
+        simulator.counters.requests += 1
+        if let limit = simulator.scenario.goAwayAfterRequests, served >= limit {
+            goAway(lastStreamID: max(exchanges[index].stream, lastAnsweredID), .noError, reason: nil)
+        }
+        if let place = exchanges[index].head[.path].flatMap({ ChannelDirectory.Place(path: $0) }) {
+            return answerChannelRequest(place, index)
+        }
+        if let rejection = judge(index) {
+            return send(index, ScenarioAnswer(rejection.status, rejection.reason))
+        }
+        guard simulator.hasRules, let action = simulator.scenario.action(for: subject(index)) else {
+            let token = exchanges[index].head[.path].flatMap { RequestCheck.token(path: $0) } ?? []
+            return send(
+                index, RequestCheck.isNoDevice(token) ? ScenarioAnswer(400, "BadDeviceToken") : ScenarioAnswer())
+        }
+        perform(action, index)
+    }
+
+    /// Channels and broadcasts. Rules apply to pushes only.
+    private func answerChannelRequest(_ place: ChannelDirectory.Place, _ index: Int) {
+        let simulator = simulator
+        exchanges[index].isObject = simulator.isObject(exchanges[index].body)
+        let exchange = exchanges[index]
+        if simulator.asksForToken, let rejection = judgeToken(exchange.head, index) {
+            return answer(ChannelDirectory.Reply(rejection.status, rejection.reason), index)
+        }
+        let reply = simulator.channels.reply(
+            place, head: exchange.head, body: exchange.body, bytes: exchange.bytes, isObject: exchange.isObject,
+            isKnownApp: simulator.check.isKnown(bundle: place.app))
+        answer(reply, index)
+    }
+
+    private func subject(_ index: Int) -> Scenario.Subject {
+        let head = exchanges[index].head
+        return Scenario.Subject(
+            token: head[.path].flatMap { RequestCheck.token(path: $0) } ?? [], topic: head[.topic] ?? [],
+            pushType: exchanges[index].type, atMs: simulator.sinceStartMs, connection: number)
+    }
+
+    /// Apple's checks in order: headers, token, payload.
+    private func judge(_ index: Int) -> Rejection? {
+        let simulator = simulator
+        exchanges[index].isObject = simulator.isObject(exchanges[index].body)
+        let head = exchanges[index].head
+        if let rejection = simulator.check.head(head) { return rejection }
+        if simulator.asksForToken, let rejection = judgeToken(head, index) { return rejection }
+        exchanges[index].type = RequestCheck.type(head) ?? .alert
+        return simulator.check.payload(
+            bytes: exchanges[index].bytes, isObject: exchanges[index].isObject, type: exchanges[index].type)
+    }
+
+    private func judgeToken(_ head: RequestHead, _ index: Int) -> Rejection? {
+        if let value = head[.authorization] {
+            if !Self.same(value, authorization) {
+                authorization = Array(value)
+                standing = simulator.standing(of: value)
+            }
+            exchanges[index].fingerprint = standing?.fingerprint
+        } else {
+            authorization = []
+            standing = nil
+        }
+        if let rejection = TokenVerifier.rejection(standing, team: teamID, now: simulator.wallSeconds) {
+            return rejection
+        }
+        if teamID == nil { teamID = standing?.teamID }
+        return throttled()
+    }
+
+    private func throttled() -> Rejection? {
+        guard let rule = simulator.scenario.connection.tokenThrottle, let standing else { return nil }
+        let isTooSoon =
+            switch rule.scope {
+            case .connection:
+                throttle.changesTooSoon(standing.fingerprint, nowMs: simulator.sinceStartMs, minMs: rule.minMs)
+            case .key: simulator.appearsTooSoon(standing, minMs: rule.minMs)
+            }
+        guard isTooSoon else { return nil }
+        if rule.wedges { isWedging = true }
+        return Rejection(429, "TooManyProviderTokenUpdates")
+    }
+
+    private static func same(_ left: ArraySlice<UInt8>, _ right: [UInt8]) -> Bool {
+        guard left.count == right.count, !right.isEmpty else { return false }
+        return left.withUnsafeBytes { one in
+            right.withUnsafeBytes { two in
+                guard let first = one.baseAddress, let second = two.baseAddress else { return false }
+                return memcmp(first, second, two.count) == 0
+            }
+        }
     }
 }

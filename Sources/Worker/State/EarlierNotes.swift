@@ -112,7 +112,7 @@ struct WithoutDevice: Sendable, Equatable {
     /// The type of the tokens that the event is pushed to.
     var tokens: TokenRecord.Kind
 
-    /// For `StateScripts.claim`: the letter of the type, then the content of a note.
+    /// For `ClaimScripts.claim`: the letter of the type, then the content of a note.
     var text: String { "\(TokenText.letter(tokens))\(reason.rawValue.utf8.count):\(reason.rawValue)" }
 }
 

@@ -108,7 +108,7 @@ struct Forgetting: Sendable {
 extension StateStore {
     /// - Parameter told: tokens with owners that are removed; nil: only looks.
     fileprivate func forgetUser(_ user: Forgetting.User, told: [String]?, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.forgetUser, keyCount: 11) { command in
+        try change(tag, ForgetScripts.forgetUser, keyCount: 11) { command in
             for name in ["c:u", "c:s", "c:l", "c:x", "c:k", "c:a", "c:g", "c:h", "c:p", "c:r", "c:b"] as [StaticString]
             {
                 command.key(name, user.app, user.uid)
@@ -123,7 +123,7 @@ extension StateStore {
     fileprivate func forgetOwner(
         app: String, uid: String, token: String, version: String, tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.forgetOwner, keyCount: 2) { command in
+        try change(tag, ForgetScripts.forgetOwner, keyCount: 2) { command in
             command.key("c:o", app, token)
             command.key("c:n", app, token)
             command.arg(version)
@@ -159,7 +159,7 @@ extension StateStore {
     }
 }
 
-extension StateScripts {
+enum ForgetScripts {
     /// KEYS owner, early unbinds. ARGV 1 version; 2 uid. Answer: 1 removed, 0 it is not the owner by this bind (any more).
     static let forgetOwner = RedisScript(
         """
@@ -179,9 +179,9 @@ extension StateScripts {
     static let forgetUser = RedisScript(
         """
         #!lua
-        \(inHundreds)
-        \(countPast)
-        local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(skewMs)
+        \(ScriptParts.inHundreds)
+        \(ScriptParts.countPast)
+        local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(ScriptParts.skewMs)
         local function isOld(text)
           local ms = tonumber(text)
           return not ms or ms <= at or ms > latest

@@ -9,7 +9,7 @@ import Redis
 /// without a read mark that covers it adds the entry (`StateStore.addToLedger`). Then the same facts are read again
 /// after it on the same connection. If all are unchanged, the claim is valid as if it were one step, because bases,
 /// read marks and versions never decrease. If a fact changed, or the entry existed, or the ledger is full, these
-/// answers decide nothing: the script settles it (`StateScripts.claim`) and corrects a wrong addition.
+/// answers decide nothing: the script settles it (`ClaimScripts.claim`) and corrects a wrong addition.
 struct PlainClaim {
     /// Size above which a ledger is cut, which the script does.
     static let sizeMax: Int64 = 1000
@@ -20,11 +20,11 @@ struct PlainClaim {
     let looksForEntry: Bool
     /// This claim added the entry.
     private(set) var isAdded = false
+    /// Entries that the client's total included at the time of the read.
+    private let past: Int16
     private var size: Int64 = 0
     /// The version at the time of the read.
     private let tokenVersion: Int64
-    /// Entries that the client's total included at the time of the read.
-    private let past: Int64
     private var base = BadgeReading()
     /// The ledger's age from the user's state; nil for none.
     private var epoch: Int64?
@@ -33,7 +33,7 @@ struct PlainClaim {
     /// Another worker finished an uncounted message since its mark was read.
     private var isEnded = false
 
-    init(isCounted: Bool, tokenVersion: Int64, past: Int64 = 0, looksForEntry: Bool = false) {
+    init(isCounted: Bool, tokenVersion: Int64, past: Int16 = 0, looksForEntry: Bool = false) {
         self.isCounted = isCounted
         self.looksForEntry = looksForEntry
         self.tokenVersion = tokenVersion
@@ -68,7 +68,7 @@ struct PlainClaim {
         if reply[0].int64 ?? 0 != tokenVersion { isSpecial = true }
         if !reply[1].isNull { base = BadgeReading(base: reply[1]) }
         // An old entry that came between size and base would be in one of them only.
-        if base.holds(subject) || base.past != past { isSpecial = true }
+        if base.holds(subject) || Int16(clamping: base.past) != past { isSpecial = true }
         if !reply[2].isNull, RecipientReplies.readMark(reply[2].bytes)?.covers(subject) ?? false { isSpecial = true }
         epoch = reply[3].int64
         if !reply[4].isNull, Self.holds(reply[4].bytes, StateKeys.digest(subject.id)) { isSpecial = true }

@@ -20,10 +20,10 @@ public enum RecipientReplies {
 
     /// - Returns: how many entries of the ledger the client's total in the same reply includes; nil if it includes this message,
     ///   because it was reported at the message's time or later.
-    static func past(_ reply: borrowing RedisReply, at subject: ClaimSubject) -> Int64? {
+    static func past(_ reply: borrowing RedisReply, at subject: ClaimSubject) -> Int16? {
         if reply[3].isNull { return 0 }
         let base = BadgeReading(base: reply[3])
-        return base.holds(subject) ? nil : base.past
+        return base.holds(subject) ? nil : Int16(clamping: base.past)
     }
 
     /// Only mute and read mark.

@@ -9,14 +9,14 @@ extension StateStore {
     func beginActivity(
         app: String, uid: String, activityID: String, sentMs: Int64, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
-        try noteActivity(StateScripts.beginActivity, app, uid, activityID, sentMs: sentMs, nowMs: nowMs, tag)
+        try noteActivity(ActivityScripts.beginActivity, app, uid, activityID, sentMs: sentMs, nowMs: nowMs, tag)
     }
 
     /// APNs accepted an end: no update follows it. The reply is an integer.
     func endActivity(
         app: String, uid: String, activityID: String, sentMs: Int64, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
-        try noteActivity(StateScripts.endActivity, app, uid, activityID, sentMs: sentMs, nowMs: nowMs, tag)
+        try noteActivity(ActivityScripts.endActivity, app, uid, activityID, sentMs: sentMs, nowMs: nowMs, tag)
     }
 
     private func noteActivity(
@@ -44,13 +44,13 @@ extension ActivityState {
     }
 }
 
-extension StateScripts {
+enum ActivityScripts {
     /// KEYS activities. ARGV 1 activity; 2 now; 3 `sent_ms` of the start; 4 seconds of life.
     /// Answer: 1 it begins, 0 an end that was sent later was accepted before.
     static let beginActivity = RedisScript(
         """
         #!lua
-        \(limit)
+        \(ScriptParts.limit)
         local ended = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '', '^%d+ (%d+)$')
         if ended and tonumber(ended) > tonumber(ARGV[3]) then return 0 end
         redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
@@ -63,7 +63,7 @@ extension StateScripts {
     static let endActivity = RedisScript(
         """
         #!lua
-        \(limit)
+        \(ScriptParts.limit)
         local began = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '', '^%d+') or ARGV[2]
         redis.call('HSET', KEYS[1], ARGV[1], began .. ' ' .. ARGV[3])
         limit(KEYS[1], \(StateKeys.activitiesMax))

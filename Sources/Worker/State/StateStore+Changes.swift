@@ -6,20 +6,20 @@ import Redis
 extension StateStore {
     func bindOwner(_ app: String, _ uid: String, _ binding: UserState.Binding, _ tag: UInt64) throws(RedisFault) {
         try changeOwner(
-            StateScripts.bindOwner, looksAtUnbinds: true, app, uid, binding.token.hex, binding.version,
+            OwnerScripts.bindOwner, looksAtUnbinds: true, app, uid, binding.token.hex, binding.version,
             boundMs: binding.token.boundMs, tag)
     }
 
     func settleOwner(
         _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try changeOwner(StateScripts.settleOwner, looksAtUnbinds: false, app, uid, token, version, tag)
+        try changeOwner(OwnerScripts.settleOwner, looksAtUnbinds: false, app, uid, token, version, tag)
     }
 
     func unbindOwner(
         _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try changeOwner(StateScripts.unbindOwner, looksAtUnbinds: true, app, uid, token, version, tag)
+        try changeOwner(OwnerScripts.unbindOwner, looksAtUnbinds: true, app, uid, token, version, tag)
     }
 
     /// - Parameter looksAtUnbinds: the script's second key is that of early unbinds.
@@ -39,7 +39,7 @@ extension StateStore {
     func addToken(
         _ app: String, _ uid: String, _ binding: UserState.Binding, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.addToken, keyCount: 4) { command in
+        try change(tag, OwnerScripts.addToken, keyCount: 4) { command in
             command.key("c:u", app, uid)
             command.key("c:s", app, uid)
             command.key("c:a", app, uid)
@@ -60,7 +60,7 @@ extension StateStore {
     func listActivityUser(
         _ app: String, _ uid: String, activityID: String, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.listActivityUser, keyCount: 1) { command in
+        try change(tag, OwnerScripts.listActivityUser, keyCount: 1) { command in
             command.key("c:v", app, activityID)
             command.arg(uid)
             command.arg(LiveActivity.boundUsersMax)
@@ -73,7 +73,7 @@ extension StateStore {
         _ app: String, _ uid: String, _ settings: UserState.SettingsChange, atMs: Int64, nowMs: Int64, _ tag: UInt64,
         isDryRun: Bool = false
     ) throws(RedisFault) {
-        try change(tag, isDryRun ? StateScripts.settingsDryRun : StateScripts.settings, keyCount: 2) { command in
+        try change(tag, isDryRun ? SettingsScripts.settingsDryRun : SettingsScripts.settings, keyCount: 2) { command in
             command.key("c:u", app, uid)
             command.key("c:s", app, uid)
             command.arg(StateKeys.time(atMs))
@@ -89,7 +89,7 @@ extension StateStore {
         _ app: String, _ uid: String, _ mute: (conversation: String, level: MuteLevel, untilMs: Int64?), atMs: Int64,
         nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.mute, keyCount: 2) { command in
+        try change(tag, SettingsScripts.mute, keyCount: 2) { command in
             command.key("c:s", app, uid)
             command.key("c:u", app, uid)
             command.field("m", mute.conversation)
@@ -104,7 +104,7 @@ extension StateStore {
         _ app: String, _ uid: String, _ conversation: String, _ mark: UserState.ReadMark, atMs: Int64, nowMs: Int64,
         clears: Bool, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.read, keyCount: 4) { command in
+        try change(tag, ReadScripts.read, keyCount: 4) { command in
             command.key("c:s", app, uid)
             command.key("c:l", app, uid)
             command.key("c:x", app, uid)
@@ -123,7 +123,7 @@ extension StateStore {
     func report(
         _ app: String, _ uid: String, value: Int64, clientMs: Int64, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.report, keyCount: 4) { command in
+        try change(tag, ReadScripts.report, keyCount: 4) { command in
             command.key("c:s", app, uid)
             command.key("c:l", app, uid)
             command.key("c:x", app, uid)
@@ -138,7 +138,7 @@ extension StateStore {
     func acknowledge(
         _ app: String, _ uid: String, device: String, _ msgIDs: ArraySlice<String>, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.acknowledge, keyCount: 1) { command in
+        try change(tag, ReportScripts.acknowledge, keyCount: 1) { command in
             command.key("c:k", app, uid)
             command.part(byte: UInt8(ascii: "a"))
             command.part(Int64(device.utf8.count))
@@ -158,7 +158,7 @@ extension StateStore {
         _ app: String, _ uid: String, _ report: UserState.PushReport, opened: Bool, record: String, nowMs: Int64,
         _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.reportPush, keyCount: 1) { command in
+        try change(tag, ReportScripts.reportPush, keyCount: 1) { command in
             command.key(opened ? "c:p" : "c:r", app, uid)
             // The length keeps two pairs of push and device apart that read the same in a row.
             command.part(Int64(report.pid.utf8.count))

@@ -48,7 +48,7 @@ extension StateStore {
     func holdForDigest(
         app: String, uid: String, _ subject: ClaimSubject, untilMs: Int64, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.holdForDigest, keyCount: 2) { command in
+        try change(tag, DigestScripts.holdForDigest, keyCount: 2) { command in
             command.key("c:g", app, uid)
             command.key("c:l", app, uid)
             command.ledgerMember(subject, digest: StateKeys.digest(subject.conversation))
@@ -68,7 +68,7 @@ extension StateStore {
 
     /// Up to `count` due members of a queue, under a lease: an array.
     func claimDue(bucket: Int, nowMs: Int64, leaseMs: Int64, count: Int, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.claimDue, keyCount: 1) { command in
+        try change(tag, DigestScripts.claimDue, keyCount: 1) { command in
             command.queue(bucket)
             command.arg(StateKeys.time(nowMs))
             command.arg(StateKeys.time(leaseMs))
@@ -78,7 +78,7 @@ extension StateStore {
 
     /// The content of a user's digest: `{count, sent_ms of the oldest}`.
     func takeDigest(app: String, uid: String, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.takeDigest, keyCount: 4) { command in
+        try change(tag, DigestScripts.takeDigest, keyCount: 4) { command in
             command.key("c:g", app, uid)
             command.key("c:h", app, uid)
             command.key("c:l", app, uid)
@@ -112,7 +112,7 @@ extension StateStore {
             command.arg(word: "DEL")
             command.key("c:h", user.app, user.uid)
         }
-        try change(tag, StateScripts.endDue, keyCount: 1) { command in
+        try change(tag, DigestScripts.endDue, keyCount: 1) { command in
             command.queue(user.bucket)
             command.arg(user.member)
             command.arg(StateKeys.time(leaseMs))

@@ -68,7 +68,7 @@ extension StateStore {
 
     /// Beats. The reply is for `Beat(_:)`.
     func beat(_ request: BeatRequest, nowMs: Int64, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.beat, keyCount: 2) { command in
+        try change(tag, HeartbeatScripts.beat, keyCount: 2) { command in
             command.heartbeatKey(request.server)
             command.heartbeatKey(request.server, isLoss: true)
             command.optional(request.known)
@@ -104,7 +104,7 @@ extension StateStore {
     func endReplay(
         server: Int, loss: Int64, partitions: some Collection<Int32>, total: Int, tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.endReplay, keyCount: 1) { command in
+        try change(tag, HeartbeatScripts.endReplay, keyCount: 1) { command in
             command.heartbeatKey(server, isLoss: true)
             command.arg(loss)
             command.arg(total)
@@ -114,7 +114,7 @@ extension StateStore {
 
     /// An operator accepted the loss. The reply is an integer.
     func dropLoss(server: Int, loss: Int64, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.dropLoss, keyCount: 1) { command in
+        try change(tag, HeartbeatScripts.dropLoss, keyCount: 1) { command in
             command.heartbeatKey(server, isLoss: true)
             command.arg(loss)
         }

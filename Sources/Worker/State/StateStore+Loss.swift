@@ -39,7 +39,7 @@ extension StateStore {
     ///
     /// The time is the server's, which workers compare with: their own clocks may differ.
     func acceptLoss(nowMs: Int64, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.acceptLoss, keyCount: 1) { command in
+        try change(tag, HeartbeatScripts.acceptLoss, keyCount: 1) { command in
             command.arg(word: "c:w:{accepted}")
             command.arg(StateKeys.time(nowMs))
             command.arg(86_400)
@@ -50,7 +50,7 @@ extension StateStore {
     ///
     /// - Parameter server: its number (`RedisServers.tagNumbers`).
     func time(server: Int, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.time, keyCount: 1) { command in command.heartbeatKey(server) }
+        try change(tag, ParkingScripts.time, keyCount: 1) { command in command.heartbeatKey(server) }
     }
 
     /// - Returns: Unix ms; nil for any other reply.

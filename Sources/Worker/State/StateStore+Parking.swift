@@ -17,7 +17,7 @@ extension StateStore {
         isAPNsAsking: Bool = false,
         tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.noteParked, keyCount: 1) { command in
+        try change(tag, ParkingScripts.noteParked, keyCount: 1) { command in
             command.key("c:u", app, uid)
             command.field("y", device)
             command.part(note)
@@ -30,7 +30,7 @@ extension StateStore {
 
     /// APNs accepted a push of the device after it had asked to leave the device alone.
     func hastenParked(app: String, uid: String, device: String, nowMs: Int64, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.hastenParked, keyCount: 1) { command in
+        try change(tag, ParkingScripts.hastenParked, keyCount: 1) { command in
             command.key("c:u", app, uid)
             command.field("y", device)
             command.arg(StateKeys.time(nowMs))
@@ -50,7 +50,7 @@ extension StateStore {
     func forgetParked(
         app: String, uid: String, device: String, id: String, tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.forgetParked, keyCount: 1) { command in
+        try change(tag, ParkingScripts.forgetParked, keyCount: 1) { command in
             command.key("c:u", app, uid)
             command.field("y", device)
             command.arg(id)
@@ -77,7 +77,7 @@ extension StateStore {
     func noteParked(
         app: String, conversation: String, _ note: ParkedNote, id: String, tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.noteParkedConversation, keyCount: 1) { command in
+        try change(tag, ParkingScripts.noteParkedConversation, keyCount: 1) { command in
             command.key("c:y", app, conversation)
             command.part(note)
             command.end()
@@ -100,7 +100,7 @@ extension StateStore {
     }
 
     func forgetParked(app: String, conversation: String, id: String, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.forgetParkedConversation, keyCount: 1) { command in
+        try change(tag, ParkingScripts.forgetParkedConversation, keyCount: 1) { command in
             command.key("c:y", app, conversation)
             command.arg(id)
         }

@@ -6,7 +6,7 @@ import Redis
 extension StateStore {
     /// Begins to count these partitions. The reply has their positions (`CountedPosition`), in order.
     func beginCounting(owner: String, _ partitions: [String], tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.beginCounting, keyCount: 1) { command in
+        try change(tag, StatisticsScripts.beginCounting, keyCount: 1) { command in
             command.arg(StatisticsKey.positions)
             command.arg(owner)
             for partition in partitions { command.arg(partition) }
@@ -15,7 +15,7 @@ extension StateStore {
 
     /// Adds counts. The reply lists the partitions that belong to another owner; with any, nothing was added.
     func count(_ flush: StatisticsFlush, owner: String, nowMs: Int64, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.count, keyCount: 2 + flush.keys.count) { command in
+        try change(tag, StatisticsScripts.count, keyCount: 2 + flush.keys.count) { command in
             command.arg(StatisticsKey.positions)
             command.arg(StatisticsKey.lastFlush(owner))
             for key in flush.keys { command.arg(key) }

@@ -61,7 +61,7 @@ public final class StateStore {
     /// badge at that moment. A repeated claim never counts again.
     public func claim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
-        try client.evaluate(tag, claims, StateScripts.claim, keyCount: subject.claimKeyCount) { command in
+        try client.evaluate(tag, claims, ClaimScripts.claim, keyCount: subject.claimKeyCount) { command in
             command.claimKeys(subject, app: request.app, uid: request.uid)
             command.claimArguments(
                 subject, counted: request.counted, wasAdded: request.wasAdded, withoutDevice: request.withoutDevice,
@@ -79,7 +79,7 @@ public final class StateStore {
         withoutDevice: WithoutDevice? = nil, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
         try client.evaluate(
-            tag, claims, StateScripts.claimEach, keyCount: subject.claimKeyCount * uids.count
+            tag, claims, ClaimScripts.claimEach, keyCount: subject.claimKeyCount * uids.count
         ) { command in
             for uid in uids { command.claimKeys(subject, app: app, uid: uid) }
             command.claimArguments(subject, counted: counted, withoutDevice: withoutDevice, nowMs: nowMs)
@@ -89,7 +89,7 @@ public final class StateStore {
     /// The result of a claim (`ClaimReply`) without changes and without a badge, for a server that accepts no writes.
     public func peek(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
-        try client.evaluate(tag, reads, StateScripts.peek, keyCount: 2) { command in
+        try client.evaluate(tag, reads, ClaimScripts.peek, keyCount: 2) { command in
             command.key("c:d", request.app, request.uid, subject.kind, suffix: subject.id)
             command.key("c:s", request.app, request.uid)
             command.field("r", subject.conversation)
@@ -101,7 +101,7 @@ public final class StateStore {
     /// The result of a claim (`ClaimReply`) with the badge and without changes, for commands.
     func claimDryRun(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
-        try client.evaluate(tag, reads, StateScripts.claimDryRun, keyCount: subject.claimKeyCount) { command in
+        try client.evaluate(tag, reads, DryRunScripts.claimDryRun, keyCount: subject.claimKeyCount) { command in
             command.claimKeys(subject, app: request.app, uid: request.uid)
             command.claimArguments(
                 subject, counted: request.counted, withoutDevice: request.withoutDevice, nowMs: request.nowMs)
@@ -223,7 +223,7 @@ public final class StateStore {
         app: String, uid: String, token: String, upTo version: Int64, boundMs: Int64? = nil, nowMs: Int64,
         switched: UserStateTask.Switch? = nil, repeated field: String = "", tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.dropToken, keyCount: 3) { command in
+        try change(tag, OwnerScripts.dropToken, keyCount: 3) { command in
             command.key("c:u", app, uid)
             command.key("c:s", app, uid)
             command.key("c:b", app, uid)
@@ -252,7 +252,7 @@ public final class StateStore {
     func retireOwner(
         app: String, uid: String, token: String, version: Int64, _ why: Retirement, tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.retireOwner, keyCount: 1) { command in
+        try change(tag, OwnerScripts.retireOwner, keyCount: 1) { command in
             command.key("c:o", app, token)
             command.arg(StateKeys.version(version))
             command.arg(uid)

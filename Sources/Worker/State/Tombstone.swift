@@ -71,7 +71,7 @@ extension StateStore {
         app: String, uid: String, token: BoundToken, cause: RemovalBrake.Cause, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
         let bucket = Tombstone.bucket(app: app, token: token.record.hex)
-        try change(tag, StateScripts.buryToken, keyCount: 1) { command in
+        try change(tag, TombstoneScripts.buryToken, keyCount: 1) { command in
             command.key("c:z", app, "z\(bucket)")
             command.arg(Tombstone(cause, uid: uid, token: token).member)
             command.arg(StateKeys.time(nowMs))
@@ -105,7 +105,7 @@ extension StateStore {
 
     /// Restores the token in its field. Answer: 1 restored, 0 the device has another one.
     func reviveToken(app: String, _ tombstone: Tombstone, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.reviveToken, keyCount: 2) { command in
+        try change(tag, TombstoneScripts.reviveToken, keyCount: 2) { command in
             command.key("c:u", app, tombstone.uid)
             command.key("c:s", app, tombstone.uid)
             command.arg(tombstone.field)
@@ -115,7 +115,7 @@ extension StateStore {
 
     /// Makes the user its owner again. Answer: 1 done, 0 another user bound it, 2 the user unbound it.
     func reviveOwner(app: String, _ tombstone: Tombstone, _ token: BoundToken, tag: UInt64) throws(RedisFault) {
-        try change(tag, StateScripts.reviveOwner, keyCount: 1) { command in
+        try change(tag, TombstoneScripts.reviveOwner, keyCount: 1) { command in
             command.key("c:o", app, token.record.hex)
             command.arg(StateKeys.version(token.version))
             command.arg(tombstone.uid)

@@ -2,7 +2,7 @@
 import APNs
 import PushCore
 
-/// What one flush adds to Redis: the arguments of `StateScripts.count`.
+/// What one flush adds to Redis: the arguments of `StatisticsScripts.count`.
 struct StatisticsFlush {
     /// Rises with each flush of an owner.
     var number: UInt64

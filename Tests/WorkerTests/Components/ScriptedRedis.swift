@@ -70,7 +70,7 @@ final class ScriptedRedis {
     var commands: [String] { open.map(Self.text) }
 
     private static let scripts = [
-        (StateScripts.claim, "claim"), (StateScripts.claimEach, "claimEach"), (StateScripts.peek, "peek"),
+        (ClaimScripts.claim, "claim"), (ClaimScripts.claimEach, "claimEach"), (ClaimScripts.peek, "peek"),
     ]
 
     private static func text(_ words: [String]) -> String {

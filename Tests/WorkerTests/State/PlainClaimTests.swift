@@ -278,7 +278,7 @@ extension StateWorld {
         _ request: ClaimRequest, between: @Sendable (PlainPlace) async throws -> Void = { _ in }
     ) async throws -> ClaimReply {
         let subject = request.subject
-        let read: (version: Int64, past: Int64)? = try await ask(
+        let read: (version: Int64, past: Int16)? = try await ask(
             { store, tag in
                 try store.readConversation(
                     app: request.app, uid: request.uid, conversation: subject.conversation, tag: tag)

@@ -79,7 +79,7 @@ final class Claims {
         if candidate.asksOwners { askOwners(job, candidate) }
     }
 
-    func sendClaim(_ job: RecipientJob) {
+    private func sendClaim(_ job: RecipientJob) {
         var request = job.claimRequest(nowMs: shard.nowMs)
         request.wasAdded = job.candidate?.plainClaim?.isAdded ?? false
         request.withoutDevice = job.withoutDevice
@@ -87,7 +87,7 @@ final class Claims {
         if TestBreak.isOn(.badgeTwice) { countTwice(job) }
     }
 
-    func countTwice(_ job: RecipientJob) {
+    private func countTwice(_ job: RecipientJob) {
         let subject = job.event.subject
         if !job.isCounted || !(subject.id.utf8.last ?? 1).isMultiple(of: 2) { return }
         let twin = ClaimSubject(
@@ -364,6 +364,209 @@ final class Claims {
     func rememberParked(_ record: ParkedRecord) {
         if let message = record.dedupKey { parkedUnmarked.insert(message) }
     }
+
+    // MARK: Owners
+    // Owners of the tokens to push to: one query for all claims of a turn, if the server accepts keys of several slots in
+    // one call. That is half the cost of single queries.
+
+    /// If the owners of the user's token version are known, a plain claim asks for none: it checks the version after
+    /// its entry.
+    private func mustAskOwners(_ candidate: Candidate) -> Bool {
+        // A channel has no owner.
+        if candidate.recipient.uid.isEmpty { return false }
+        return candidate.plainClaim == nil || !candidate.areOwnersKnown || !shard.areKeysWhole
+    }
+
+    /// Asks for all owners instead of only those pushed to, so that the next push needs no query.
+    private func mayLearnOwners(_ candidate: Candidate) -> Bool {
+        candidate.plainClaim != nil && candidate.asksOwners && shard.areKeysWhole && candidate.tokenVersion != 0
+            && candidate.recipient.tokens.count <= KnownOwners.tokensMax
+    }
+
+    /// Number of owners to ask for.
+    private func tokenCount(_ candidate: Candidate) -> Int {
+        var count = 0
+        forEachAskedToken(candidate) { _ in count += 1 }
+        return count
+    }
+
+    private func forEachAskedToken(_ candidate: Candidate, _ body: (Int) -> Void) {
+        let places = candidate.recipient.tokens.indices
+        if candidate.learnsOwners { return places.forEach(body) }
+        for place in candidate.pushedTokens where places.contains(place) { body(place) }
+    }
+
+    private func askOwners(_ job: RecipientJob, _ candidate: Candidate) {
+        forEachAskedToken(candidate) { place in
+            guard shard.batchesAcrossUsers else { return askOwner(job, candidate, place) }
+            let app = job.event.app.id
+            if let open = owners.open, open.head != app { sendOwners() }
+            let token = AskedToken(recipient: job.ref, place: place, hex: candidate.recipient.tokens[place].record.hex)
+            if owners.add(token, app) >= shard.limits.claimsPerCall { sendOwners() }
+        }
+    }
+
+    /// All of the user's tokens belong to the user: the next push trusts their version.
+    func noteOwners(_ job: RecipientJob, _ candidate: Candidate) {
+        guard let reign = shard.reign(of: job) else { return }
+        // If this is lost, they are asked for again.
+        try? shard.store.noteOwners(
+            app: job.event.app.id, uid: job.uid, version: candidate.tokenVersion, reign: reign, tag: job.tag(.note))
+    }
+
+    private func askOwner(_ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
+        guard candidate.recipient.tokens.indices.contains(place) else {
+            return shard.mistake("an owner is asked of a token that the recipient does not have")
+        }
+        let token = candidate.recipient.tokens[place].record.hex
+        ask(job) { (store) throws(RedisFault) in
+            try store.owner(app: job.event.app.id, token: token, tag: job.tag(.owner, place))
+        }
+    }
+
+    private func sendOwners() {
+        guard let batch = owners.takeOpen() else { return }
+        if batch.members.count == 1 {
+            return forEachToken(batch) { job, candidate, place in askOwner(job, candidate, place) }
+        }
+        let fault = owners.ask(batch, .owners) { (tag) throws(RedisFault) in
+            try shard.store.owners(app: batch.head, tokens: batch.members.map(\.hex), tag: tag)
+        }
+        if let fault { didFailOwners(batch, fault) }
+    }
+
+    private func didReadOwners(_ batch: Batch<String, AskedToken>, _ reply: borrowing RedisReply) {
+        let isWhole = batch.forEach(in: reply) { token, owner in
+            if let job = claiming(token.recipient), let candidate = job.candidate {
+                takeOwner(owner, job, candidate, token.place)
+            }
+        }
+        if !isWhole { forEachToken(batch) { job, _, _ in answered(job, failed: true) } }
+    }
+
+    private func didFailOwners(_ batch: Batch<String, AskedToken>, _ fault: RedisFault) {
+        let meaning = shard.meaning(ofBatch: fault)
+        forEachToken(batch) { job, candidate, place in
+            switch meaning {
+            case .askAlone: askOwner(job, candidate, place)
+            case .refused, .failed: answered(job, failed: true)
+            }
+        }
+    }
+
+    private func forEachToken(
+        _ batch: Batch<String, AskedToken>, _ body: (RecipientJob, Candidate, Int) -> Void
+    ) {
+        for token in batch.members {
+            if let job = claiming(token.recipient), let candidate = job.candidate { body(job, candidate, token.place) }
+        }
+    }
+
+    private func takeOwner(_ reply: borrowing RedisReply, _ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
+        if candidate.recipient.tokens.indices.contains(place) {
+            let standing = OwnerReply.standing(reply, uid: job.uid, token: candidate.recipient.tokens[place])
+            if standing != .owned { candidate.learnsOwners = false }
+            // The removal of a refused one that is still there was interrupted: it is refused again, and removed.
+            if standing == .rebound || standing == .moved { candidate.lostTokens.append(place) }
+            if standing == .rebound, candidate.pushedTokens.contains(place) { candidate.hasReboundToken = true }
+        }
+        answered(job, failed: false)
+    }
+
+    // MARK: Plain
+    // Claims by plain commands (`PlainClaim`).
+
+    /// An ordinary message that goes only to APNs. A message by long connection may be acknowledged, and the next owner
+    /// must know that there was a try. Of one that counts and is recorded without a device, the mark must say so: the ledger's
+    /// entry alone means that devices are recorded.
+    func claimsPlainly(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+        guard candidate.plainPast != nil, let decision = candidate.decision, shard.writes.refusal == nil,
+            !(candidate.recipient.read?.covers(job.event.subject) ?? false),
+            // A later try would not find the entry: its time was made by this reader's clock.
+            EventReader.isRight(kafkaMs: job.event.origin?.source.kafkaMs ?? 0, nowMs: shard.nowMs),
+            // No mark says that a plain claim of an earlier try counted; the script asks the ledger.
+            job.isCounted ? decision.finalReason == nil : !job.event.subject.clientCounts
+        else { return false }
+        for route in decision.routes {
+            switch route.way {
+            case .apns(_, nil), .none: break
+            case .apns, .connection, .hold: return false
+            }
+        }
+        return true
+    }
+
+    private func sendPlainly(_ job: RecipientJob) {
+        let request = job.claimRequest(nowMs: shard.nowMs)
+        if request.counted {
+            ask(job) { (store) throws(RedisFault) in try store.addToLedger(request, tag: job.tag(.claimAdd)) }
+        } else {
+            ask(job) { (store) throws(RedisFault) in
+                try store.readMarkAgain(request, inGroup: job.event.readsGroupMark, tag: job.tag(.claimAdd))
+            }
+        }
+        let looksForEntry = job.candidate?.plainClaim?.looksForEntry ?? false
+        ask(job) { (store) throws(RedisFault) in
+            looksForEntry
+                ? try store.ledgerEntry(request, tag: job.tag(.claimCount))
+                : try store.ledgerSize(request, tag: job.tag(.claimCount))
+        }
+        ask(job) { (store) throws(RedisFault) in try store.lookBehindClaim(request, tag: job.tag(.claimLook)) }
+        if TestBreak.isOn(.badgeTwice) { countTwice(job) }
+    }
+
+    private func didReplyPlainly(_ question: Question, _ reply: borrowing RedisReply, _ job: RecipientJob) {
+        switch question {
+        case .claimAdd where job.isCounted: job.candidate?.plainClaim?.didAdd(reply)
+        case .claimAdd:
+            job.candidate?.plainClaim?.didReadMark(reply)
+            job.takeEarlier(PairMark.counts(reply))
+        case .claimCount: job.candidate?.plainClaim?.didCount(reply)
+        default: job.candidate?.plainClaim?.didLook(reply, at: job.event.subject)
+        }
+        answered(job, failed: false)
+    }
+
+    /// Permanent faults, and a cluster with moving slots, go to the script too, which decides.
+    private func didFailPlainly(_ fault: RedisFault, _ job: RecipientJob) {
+        job.candidate?.plainClaim?.didFail()
+        switch fault.code {
+        case .moved, .ask, .tryAgain: answered(job, failed: false)
+        default: answered(job, failed: !fault.refusesWrite)
+        }
+    }
+
+    /// All answers are here: it is claimed, or the script is asked.
+    private func endPlainly(_ job: RecipientJob, _ candidate: Candidate) {
+        let now = shard.nowMs
+        guard let plain = candidate.plainClaim, !plain.mayBeExpired(nowMs: now), let reply = plain.reply else {
+            return unsettled.append(job)
+        }
+        candidate.plainClaim = nil
+        job.openMark = .notYet
+        let renewal = plain.renewal(nowMs: now)
+        if renewal.life {
+            // If this is lost with the connection, the next claim does it.
+            try? shard.store.renewLedger(
+                job.claimRequest(nowMs: now), epoch: renewal.epoch, hadToken: candidate.tokenVersion != 0,
+                tag: job.tag(.note))
+        }
+        if candidate.learnsOwners { noteOwners(job, candidate) }
+        keep(reply, job)
+        claimed.append(job)
+    }
+
+    /// A fact changed, or existed before: the script settles it. The caller keeps the candidate's place.
+    func settle(_ job: RecipientJob) {
+        guard let candidate = job.candidate, candidate.phase == .claiming else {
+            return shard.mistake("a claim is settled that is not open")
+        }
+        let asksOwners = !candidate.asksOwners
+        candidate.asksOwners = true
+        candidate.answers = Answers(1 + (asksOwners ? tokenCount(candidate) : 0))
+        sendClaim(job)
+        if asksOwners { forEachAskedToken(candidate) { askOwner(job, candidate, $0) } }
+    }
 }
 
 /// The facts that recipients with one common claim call share.
@@ -378,3 +581,10 @@ private struct ClaimedTogether: Equatable {
 }
 
 private typealias ClaimBatch = Batch<ClaimedTogether, (ref: WorkRef, uid: String)>
+
+/// A token with its recipient, and its index among the recipient's tokens.
+struct AskedToken {
+    let recipient: WorkRef
+    let place: Int
+    let hex: String
+}

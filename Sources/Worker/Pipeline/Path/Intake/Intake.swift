@@ -301,6 +301,207 @@ final class Intake {
         self.revocation = nil
         consumer.completeRevocation()
     }
+
+    // MARK: Records
+    // Records in: each is tracked in the offset ledger, checked, and read.
+
+    func receive(_ record: borrowing KafkaRecord) {
+        // Left over from before the end: the next owner reads it again.
+        if isClosing { return }
+        let inputClass = classes[record.partition.topic]
+        if record.hasOddTime { noteOddTime(record.partition.topic) }
+        let time = record.timestamp
+        if let time, time.isAppendTime { shard.clockWatch.appended(ms: time.ms, nowNanos: shard.nowNanos) }
+        let receipt = ledgers.with(inputClass) { ledger in
+            ledger.receive(
+                record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos,
+                timeMs: time?.ms)
+        }
+        if receipt == .settledBefore {
+            shard.metrics.settledBefore.add()
+            // It takes a place in the window behind an older record.
+            relieve(record.partition)
+        }
+        if receipt == .otherEpoch { consumer.rewind(record.partition) }
+        guard case .tracked(let slot) = receipt else { return }
+        let partition = record.partition.partition
+        let isCounted = shard.statistics.isCounted(
+            CountedPlace(inputClass, partition), offset: record.offset, timeMs: time?.ms)
+        let place = RecordPlace(
+            slot, inputClass, name: RecordPlace.name(inputClass, partition, record.offset), isCounted: isCounted)
+        if !inputClass.isOurs { shard.metrics.recordsConsumed.add() }
+        relieve(record.partition)
+        let origin = EventJob.Origin(
+            partition: record.partition, place: place,
+            source: EventSource(
+                partition: record.partition.partition, offset: record.offset, kafkaMs: time?.ms ?? 0))
+        guard let value = record.value else {
+            return reject(BadRecord(.empty, "the record is null"), key: record.key, value: nil, origin)
+        }
+        if inputClass == .events, value.count <= EventReader.checkedBytesMax {
+            shard.reader.check(value, place: checked.count)
+            checked.append(value, key: record.key, origin)
+            if checked.count == EventReader.checkedMax { readChecked() }
+            return
+        }
+        // In the order of the topic.
+        readChecked()
+        do throws(BadRecord) {
+            received.append(try read(value, key: record.key, of: inputClass, origin))
+        } catch {
+            reject(error, key: record.key, value: value, origin)
+        }
+    }
+
+    /// Reads the records that are only checked yet.
+    private func readChecked() {
+        checked.takeAll { (place, value, key, origin) in
+            do throws(BadRecord) {
+                let event = try shard.reader.read(
+                    value, place: place, of: .events, latestMs: shard.latestMs(origin.source))
+                received.append(keep(event, value, key: key, origin))
+            } catch {
+                reject(error, key: key, value: value, origin)
+            }
+        }
+    }
+
+    private func keep(
+        _ event: Event, _ value: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer?, _ origin: EventJob.Origin
+    ) -> ReceivedRecord {
+        if event.hasUnusualKey(key) { shard.metrics.unusualKey(.events) }
+        if shard.reader.hadUnknownFields { shard.metrics.unknownFields(.events, app: event.app) }
+        // The brokers may refuse to let a scheduled message wait.
+        let kept = event.sentMs > shard.nowMs ? key.map { Array($0) } : nil
+        return ReceivedRecord(content: .event(event, raw: Array(value)), origin: origin, key: kept)
+    }
+
+    private func read(
+        _ value: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer?, of inputClass: InputClass,
+        _ origin: EventJob.Origin
+    ) throws(BadRecord) -> ReceivedRecord {
+        switch inputClass {
+        case .events:
+            return keep(try shard.read(event: value, origin.source), value, key: key, origin)
+        case .userState:
+            let event = try shard.reader.read(value, of: .userState, latestMs: shard.latestMs(origin.source))
+            if event.hasUnusualKey(key) { shard.metrics.unusualKey(inputClass) }
+            if shard.reader.hadUnknownFields { shard.metrics.unknownFields(inputClass, app: event.app) }
+            guard event.mayBeRefused else { return ReceivedRecord(content: .event(event, raw: []), origin: origin) }
+            return ReceivedRecord(
+                content: .event(event, raw: Array(value)), origin: origin, key: key.map { Array($0) })
+        case .chunks:
+            guard let chunk = ChunkRecord(value) else {
+                throw BadRecord(.unknownKind, "not a group chunk of this version")
+            }
+            let event = try shard.read(event: chunk.raw, chunk.source)
+            return ReceivedRecord(content: .chunk(chunk, event), origin: origin)
+        case .parked:
+            switch Deferred.read(value, uids: { [shard] in shard.givenUIDs($0, $1) }) {
+            case .work(let work): return ReceivedRecord(content: .parked(work), origin: origin)
+            case .marks(let marks): return ReceivedRecord(content: .owed(marks.claims), origin: origin)
+            case .unknown: return ReceivedRecord(content: .unknown, origin: origin)
+            case .other: break
+            }
+            if let earlier = ParkedRecord(earlier: value, conversation: { [shard] in shard.parkedConversation($0, $1) })
+            {
+                return ReceivedRecord(content: .parked(Deferred([earlier])), origin: origin)
+            }
+            guard let owed = EarlierOwedClaim.read(value) else {
+                throw BadRecord(.unknownKind, "not a parked record of this version")
+            }
+            return ReceivedRecord(content: .owed([owed]), origin: origin)
+        }
+    }
+
+    func topic(of partition: TopicPartition) -> String { consumer.topics[partition.topic] }
+
+    private func reject(
+        _ why: BadRecord, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, _ origin: EventJob.Origin
+    ) {
+        rejected.append(
+            RejectedRecord(
+                why: why, origin: origin, topic: topic(of: origin.partition), offset: origin.source.offset,
+                key: key.map { Array($0) }, value: value.map { Array($0) }))
+    }
+
+    // MARK: Status
+    // The topics and partitions of a consumer, with its progress in numbers.
+
+    /// Its partitions of the input topics; the worker's own topics do not count.
+    var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
+
+    /// Its topics, if the group has never assigned them; some groups do not report an empty assignment.
+    var awaitedTopics: [String] { isAssigned || !consumer.isToldOfEmptyShares ? [] : consumer.topics }
+
+    /// The state of each partition that it reads, except those of `carillon.parked`.
+    var partitionStatuses: [ShardStatus.Partition] {
+        consumer.assignment.filter { !ledgers.isParked($0) }.map { partition in
+            let age = ledgers.main.oldestUnsettledAgeNanos(in: partition, nowNanos: shard.nowNanos)
+            let read = consumer.position(partition)
+            let settled = ledgers.main.settledEnd(partition) ?? read
+            let end = consumer.highWatermark(partition)
+            return ShardStatus.Partition(
+                topic: consumer.topics[partition.topic], partition: partition.partition,
+                unsettled: ledgers.main.unsettled(in: partition),
+                oldestSeconds: age.map { Double($0) / 1e9 }, settledTo: settled, readTo: read,
+                lag: end.flatMap { end in settled.map { max(0, end - $0) } },
+                isPaused: consumer.paused.contains(partition))
+        }
+    }
+
+    /// By partition of its first topic: all before this offset is settled.
+    var settledPlaces: [Int32: Int64] {
+        var places: [Int32: Int64] = [:]
+        for partition in consumer.assignment where partition.topic == 0 {
+            places[partition.partition] = ledgers.main.settledEnd(partition) ?? consumer.position(partition)
+        }
+        return places
+    }
+
+    /// The ends of these partitions of its first topic, as far as brokers gave them.
+    func givenEnds(_ partitions: some Sequence<Int32>) -> [Int32: Int64] {
+        var ends: [Int32: Int64] = [:]
+        for partition in partitions {
+            ends[partition] = consumer.givenEnd(TopicPartition(topic: 0, partition: partition))
+        }
+        return ends
+    }
+
+    /// The log that offsets of its first topic belong to; empty: no broker has said which cluster it is.
+    var logName: String { consumer.clusterID.map { "\($0)/\(consumer.topics[0])" } ?? "" }
+
+    /// The number of `partitionStatuses`.
+    var readPartitions: Int { consumer.assignment.reduce(0) { ledgers.isParked($1) ? $0 : $0 + 1 } }
+
+    /// Those of them that are paused now.
+    var pausedCount: Int { consumer.paused.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
+
+    /// Partitions of `carillon.parked` with a full window.
+    var fullParkedPartitions: Set<TopicPartition> { fullPartitions.filter { ledgers.isParked($0) } }
+
+    /// Partitions with a full window.
+    var fullPartitions: Set<TopicPartition> { ledgers.fullPartitions }
+
+    /// The present ends of the input topics' partitions; nil if the broker has not reported them.
+    func knownEnds() -> [TopicPartition: Int64]? { consumer.knownEnds()?.filter { !ledgers.isParked($0.key) } }
+
+    /// Topics that the brokers do not let it read, in words.
+    var unreadableTopics: [String] { refusals.texts(consumer.topics) }
+
+    /// What an operator is to know, in words.
+    var noteTexts: [String] {
+        notes.texts(consumer.topics, group: shard.limits.group, nowNanos: shard.nowNanos)
+    }
+
+    /// Topics of which a partition began again at a lower offset lately.
+    var restartedTopicNames: [String] { restarts.topics(nowNanos: shard.nowNanos).map { consumer.topics[$0] } }
+
+    /// Compares the group's partitions with the brokers' at intervals, for the whole process.
+    func watchShares(of topics: [String]) {
+        guard isAssigned, shard.unread.beginAsking(nowNanos: shard.nowNanos) else { return }
+        consumer.askShares(of: topics) { [unread = shard.unread] in unread.learn($0) }
+    }
 }
 
 extension Intake: KafkaConsumerDelegate {
@@ -406,4 +607,41 @@ extension Intake: KafkaConsumerDelegate {
     func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) {
         for (id, isUp) in brokerStates.read(json) { brokers.set(id, isUp: isUp) }
     }
+}
+
+/// A record that was read.
+struct ReceivedRecord {
+    enum Content {
+        /// With the record's bytes; empty for a change of a user's state that no stored value makes wrong.
+        case event(Event, raw: [UInt8])
+        /// Of one event.
+        case owed([OwedClaim])
+        case parked(Deferred)
+        /// Deferred work of a later version: it stays in the topic for a worker that knows it.
+        case unknown
+        case chunk(ChunkRecord, Event)
+    }
+
+    let content: Content
+    let origin: EventJob.Origin
+    /// The record's key, if the record may be refused later.
+    var key: [UInt8]?
+}
+
+extension Event {
+    /// The stored settings decide whether the record is bad: the dead-letter topic then needs its key and bytes.
+    fileprivate var mayBeRefused: Bool {
+        guard case .userState(let state) = body, case .settings(let change) = state.change else { return false }
+        return change.touchesWindow
+    }
+}
+
+/// A bad record for the dead-letter topic.
+struct RejectedRecord {
+    let why: BadRecord
+    let origin: EventJob.Origin
+    let topic: String
+    let offset: Int64
+    let key: [UInt8]?
+    let value: [UInt8]?
 }

@@ -37,9 +37,6 @@ final class Candidate {
     var claim: ClaimReply?
     /// Hashed for the recipient's dedup key; nil in a later round.
     var pushIDPrefix: PushIDPrefix?
-    /// How many entries of the ledger the client's total includes, at the read. Nil if the reads forbid a plain claim: a mark, a
-    /// total that includes the message, an unreadable key.
-    var plainPast: Int64?
     /// Its claim by plain commands; nil if the script claims it.
     var plainClaim: PlainClaim?
 
@@ -47,11 +44,14 @@ final class Candidate {
 
     /// The results of the decision's steps.
     var facts: DecisionFacts = []
-    /// Answers of the present phase.
-    var answers = Answers()
     /// Consecutive times that Redis could not answer; spaces the retries.
     var failures: Int32 = 0
+    /// Answers of the present phase.
+    var answers = Answers()
     var phase = Phase.reading
+    /// How many entries of the ledger the client's total includes, at the read. Nil if the reads forbid a plain claim: a mark, a
+    /// total that includes the message, an unreadable key.
+    var plainPast: Int16?
     /// All of the user's tokens belong to the user, as known for this token version (`KnownOwners`).
     var areOwnersKnown = false
     /// The tokens changed between read and claim, and are read again.

@@ -15,16 +15,16 @@ final class Lookup {
     let work: WorkTable
     private let decider: Decider
     var leases = LeaseCache()
-    var leaseQueries: SlotTable<LeaseQuery>
+    private var leaseQueries: SlotTable<LeaseQuery>
     /// The open query of each gateway.
-    var leaseQueryOf: [UTF8Key: LeaseQuery] = [:]
+    private var leaseQueryOf: [UTF8Key: LeaseQuery] = [:]
     /// Recipients without an answer from Redis; they are read again together, in order.
     private var postponed: [RecipientJob] = []
     /// When the first of them is due; nil if none waits.
     private var postponedDueNanos: UInt64?
     private var oversized = OversizedKeys()
-    var userGate = ReadGate()
-    var presenceGate = ReadGate()
+    private var userGate = ReadGate()
+    private var presenceGate = ReadGate()
     private var order = OrderKeeper()
     /// Conversations with candidates that wait for each other.
     var openLines: Int { order.count }
@@ -118,7 +118,7 @@ final class Lookup {
     }
 
     /// - Returns: false if the key was found too large less than a minute ago.
-    func admitRead(_ job: RecipientJob, _ question: Question) -> Bool {
+    private func admitRead(_ job: RecipientJob, _ question: Question) -> Bool {
         oversized.isEmpty || oversized.admit(job.key(question), nowNanos: shard.nowNanos)
     }
 
@@ -313,6 +313,268 @@ final class Lookup {
         jobs.sort { ($0.candidate?.order ?? 0) < ($1.candidate?.order ?? 0) }
         for job in jobs where work.recipient(job.ref) === job && job.candidate?.phase == .postponed { read(job) }
     }
+
+    // MARK: Gate
+    // Reads of whole hashes of a user, settings with tokens and presence: a few at once of each user, none of a key that was
+    // over the limit a moment ago.
+
+    /// Asks for a user's settings or presence as soon as the gate lets it.
+    ///
+    /// - Parameter bucket: the user's, `ReadGate.bucket`.
+    private func askWhole(_ job: RecipientJob, _ question: Question, _ bucket: UInt8) {
+        if !gate(question, { $0.admit(bucket, job.ref) }) { return }
+        if !sendWhole(job, question, bucket) { goOn(question, bucket) }
+    }
+
+    /// One of these reads is answered, whatever became of its recipient: the next one of its users goes.
+    private func releaseWhole(_ tag: Tag) {
+        gate(tag.question) { $0.release(tag.index) }
+        goOn(tag.question, tag.index)
+    }
+
+    private func goOn(_ question: Question, _ bucket: UInt8) {
+        while let ref = gate(question, { $0.next(bucket) }) {
+            if let job = work.recipient(ref), job.candidate != nil {
+                if sendWhole(job, question, bucket) { continue }
+            } else {
+                gate(question) { $0.release(bucket) }
+            }
+        }
+    }
+
+    /// - Returns: false if nothing was sent because the recipient has its answer.
+    private func sendWhole(_ job: RecipientJob, _ question: Question, _ bucket: UInt8) -> Bool {
+        guard admitRead(job, question) else {
+            gate(question) { $0.release(bucket) }
+            answered(job, failed: false)
+            return false
+        }
+        let tag = job.tag(question, Int(bucket))
+        do throws(RedisFault) {
+            if question == .user {
+                try shard.store.readUser(app: job.event.app.id, uid: job.uid, tag: tag)
+            } else {
+                try shard.store.readPresence(app: job.event.app.id, uid: job.uid, tag: tag)
+            }
+            return true
+        } catch {
+            gate(question) { $0.release(bucket) }
+            answered(job, failed: true)
+            return false
+        }
+    }
+
+    @inline(__always) @discardableResult
+    private func gate<Result>(_ question: Question, _ body: (inout ReadGate) -> Result) -> Result {
+        question == .user ? body(&userGate) : body(&presenceGate)
+    }
+
+    // MARK: Leases
+    // The leases of the gateways on which a candidate has connections.
+
+    private func readLeases(_ job: RecipientJob, _ candidate: Candidate) {
+        let now = shard.nowNanos
+        candidate.askedNanos = now
+        var unknown: [String] = []
+        for presence in candidate.recipient.presence
+        where presence.state != .off && !unknown.containsSame(presence.gateway)
+            && leases.answer(for: presence.gateway, nowNanos: now) == .unknown
+        {
+            unknown.append(presence.gateway)
+        }
+        guard !unknown.isEmpty else { return known.append(job) }
+        // A candidate with devices elsewhere could be known sooner.
+        keepPlace(job, at: .reading)
+        candidate.phase = .readingLeases
+        candidate.answers = Answers(unknown.count)
+        for gateway in unknown { askLease(of: gateway, for: job) }
+    }
+
+    private func askLease(of gateway: String, for job: RecipientJob) {
+        if let query = leaseQueryOf[UTF8Key(gateway)] {
+            query.waiting.append(job.ref)
+            return
+        }
+        let query = LeaseQuery(gateway: gateway)
+        query.ref = leaseQueries.insert(query)
+        query.waiting.append(job.ref)
+        leaseQueryOf[UTF8Key(gateway)] = query
+        do throws(RedisFault) {
+            try shard.store.lease(gateway, tag: Tag(query.ref, .lease).bits)
+        } catch {
+            ended(query, failed: true)
+        }
+    }
+
+    private func didReadLease(_ ref: WorkRef, epoch: Int64?) {
+        guard let query = leaseQueries.find(ref) else {
+            return shard.mistake("an answer about a lease that nobody asked for")
+        }
+        leases.store(query.gateway, epoch: epoch, nowNanos: shard.nowNanos)
+        ended(query, failed: false)
+    }
+
+    private func didFailLease(_ ref: WorkRef, isAbsent: Bool) {
+        guard let query = leaseQueries.find(ref) else {
+            return shard.mistake("an answer about a lease that nobody asked for")
+        }
+        if isAbsent { leases.store(query.gateway, epoch: nil, nowNanos: shard.nowNanos) }
+        ended(query, failed: !isAbsent)
+    }
+
+    private func ended(_ query: LeaseQuery, failed: Bool) {
+        leaseQueries.remove(query.ref)
+        leaseQueryOf[UTF8Key(query.gateway)] = nil
+        for case let job? in query.waiting.map(work.recipient) where job.candidate?.phase == .readingLeases {
+            answered(job, failed: failed)
+        }
+    }
+
+    /// Without a lease or with another epoch, every presence on that gateway is void. Also voids connections without an
+    /// ack.
+    func voidPresence(of job: RecipientJob, _ candidate: Candidate) {
+        leases.apply(to: &candidate.recipient, nowNanos: candidate.askedNanos)
+        for suspect in job.silentConnections {
+            for index in candidate.recipient.presence.indices
+            where candidate.recipient.presence[index].device.isSame(as: suspect.device)
+                && candidate.recipient.presence[index].connectionEpoch == suspect.connectionEpoch
+            {
+                candidate.recipient.presence[index].isSuspect = true
+            }
+        }
+    }
+
+    // MARK: Marks
+    // The marks of earlier tries: one read for all recipients of a turn, if the server accepts keys of several slots in
+    // one call; for a group message's members also in their common key.
+
+    private func askMark(_ job: RecipientJob, _ candidate: Candidate) {
+        if job.event.readsGroupMark {
+            // In the first try only this key knows the members; and the script reads their own marks.
+            let asksOwn =
+                job.event.groupMarkNote == nil && (candidate.phase == .readingDenied || candidate.plainPast != nil)
+            if asksOwn { candidate.answers.expect() }
+            gatherGroupMarks(job)
+            if !asksOwn { return }
+        }
+        askOwnMark(job)
+    }
+
+    /// Sends the collected reads; at the end of a turn.
+    func sendGathered() {
+        sendGroupMarks()
+        sendMarks()
+    }
+
+    /// Whether the recipient waits for its mark.
+    private func isReading(_ job: RecipientJob) -> Bool {
+        guard work.recipient(job.ref) === job, let phase = job.candidate?.phase else { return false }
+        return phase == .reading || phase == .readingDenied
+    }
+
+    private func fail<Head>(_ batch: Batch<Head, RecipientJob>) {
+        for job in batch.members where isReading(job) { answered(job, failed: true) }
+    }
+
+    func takeMark(_ reply: borrowing RedisReply, _ job: RecipientJob) {
+        if let earlier = PairMark.state(reply), job.candidate?.earlierTry != .ended {
+            job.candidate?.earlierTry = earlier
+            if earlier == .ended { job.takeEarlier(PairMark.counts(reply)) }
+        }
+        if !reply.isNull { job.candidate?.plainPast = nil }
+        answered(job, failed: false)
+    }
+
+    // MARK: One key with the marks of several members
+
+    /// The marks of earlier events are asked for first: Redis answers in order, and so no event overtakes an earlier one.
+    private func gatherGroupMarks(_ job: RecipientJob) {
+        if let open = groupMarks.open, open.head !== job.event { sendGroupMarks() }
+        if groupMarks.open == nil { sendMarks() }
+        if groupMarks.add(job, job.event) >= shard.limits.memberPage { sendGroupMarks() }
+    }
+
+    private func sendGroupMarks() {
+        guard let batch = groupMarks.takeOpen() else { return }
+        let event = batch.head
+        let fault = groupMarks.ask(batch, .groupMarks) { (tag) throws(RedisFault) in
+            try shard.store.readGroupMarks(
+                app: event.app.id, event.subject, uids: batch.members.lazy.map(\.uid), tag: tag)
+        }
+        if fault != nil { didFailGroupMarks(batch, isAbsent: false) }
+    }
+
+    private func didReadGroupMarks(_ batch: Batch<EventJob, RecipientJob>, _ reply: borrowing RedisReply) {
+        let note = batch.head.groupMarkNote
+        let isFirst = note != nil && reply.count > 0 && reply[0].int64 == note
+        let isWhole = batch.forEach(in: reply, skipped: 1) { job, mark in
+            if !isReading(job) { return }
+            // In a later try, or after a fault, there may be a mark of its own.
+            let mayHaveOwn = note != nil && (!isFirst || job.candidate?.failures != 0)
+            if mayHaveOwn { job.candidate?.plainPast = nil }
+            if mayHaveOwn, mark.isNull, askOwnIfDenied(job) == .kept { return }
+            takeMark(mark, job)
+        }
+        if !isWhole { fail(batch) }
+    }
+
+    private func didFailGroupMarks(_ batch: Batch<EventJob, RecipientJob>, isAbsent: Bool) {
+        for job in batch.members where isReading(job) {
+            job.candidate?.plainPast = nil
+            if isAbsent, batch.head.groupMarkNote != nil, askOwnIfDenied(job) == .kept { continue }
+            answered(job, failed: !isAbsent)
+        }
+    }
+
+    /// The script reads the own mark of a recipient that it claims; for a denied recipient nothing else would. It waits for
+    /// that mark's answer in place of the common key's.
+    private func askOwnIfDenied(_ job: RecipientJob) -> Passage {
+        guard job.candidate?.phase == .readingDenied else { return .goesOn }
+        askOwnMark(job)
+        return .kept
+    }
+
+    // MARK: Marks of their own
+
+    private func askOwnMark(_ job: RecipientJob) {
+        if let open = groupMarks.open, open.head !== job.event { sendGroupMarks() }
+        guard shard.batchesAcrossUsers else { return askMarkAlone(job) }
+        if marks.add(job, ()) >= shard.limits.claimsPerCall { sendMarks() }
+    }
+
+    private func sendMarks() {
+        guard let batch = marks.takeOpen() else { return }
+        if batch.members.count == 1 { return batch.members.forEach(askMarkAlone) }
+        let fault = marks.ask(batch, .marks) { (tag) throws(RedisFault) in
+            try shard.store.readMarks(tag: tag) { name in
+                for job in batch.members { name(job.event.app.id, job.uid, job.event.subject) }
+            }
+        }
+        if let fault { didFailMarks(batch, fault) }
+    }
+
+    private func didReadMarks(_ batch: Batch<Void, RecipientJob>, _ reply: borrowing RedisReply) {
+        let isWhole = batch.forEach(in: reply) { job, mark in if isReading(job) { takeMark(mark, job) } }
+        if !isWhole { fail(batch) }
+    }
+
+    private func didFailMarks(_ batch: Batch<Void, RecipientJob>, _ fault: RedisFault) {
+        let meaning = shard.meaning(ofBatch: fault)
+        for job in batch.members where isReading(job) {
+            switch meaning {
+            case .askAlone: askMarkAlone(job)
+            case .refused, .failed: answered(job, failed: true)
+            }
+        }
+    }
+
+    private func askMarkAlone(_ job: RecipientJob) {
+        let event = job.event
+        ask(job) { (store) throws(RedisFault) in
+            try store.readMark(
+                app: event.app.id, uid: job.uid, kind: event.subject.kind, id: event.subject.id, tag: job.tag(.mark))
+        }
+    }
 }
 
 extension RecipientJob {
@@ -323,5 +585,16 @@ extension RecipientJob {
     /// The user's key that a question reads.
     fileprivate func key(_ question: Question) -> OversizedKeys.Key {
         OversizedKeys.key(app: event.app.id, uid: uid, question: question)
+    }
+}
+
+/// A query for one gateway's lease and the recipients that wait for it.
+final class LeaseQuery {
+    let gateway: String
+    var ref = WorkRef.none
+    var waiting: [WorkRef] = []
+
+    init(gateway: String) {
+        self.gateway = gateway
     }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNs
+import Digits
 import EventLoop
 import JSON
 import Kafka
+import Payload
 import PushCore
 import Redis
 import Telemetry
@@ -21,8 +24,8 @@ final class Recorder {
     private(set) var owedCount = 0
     let removals: TokenRemovals
     /// Events with deliveries that wait for room on the way to the broker, and the bytes that are on it.
-    var undelivered: [WorkRef] = []
-    var deliveryBytes = 0
+    private var undelivered: [WorkRef] = []
+    private var deliveryBytes = 0
     /// Recipients with collected marks, by event, and with open writes.
     private var openMarks: [Batch<EventJob, RecipientJob>] = []
     private let memberMarks: Batches<EventJob, RecipientJob>
@@ -367,6 +370,200 @@ final class Recorder {
                 uid: job.uid, device: job.devices[index].route.device, verdict: .parked, reason: why.rawValue),
             of: job)
     }
+
+    // MARK: Deliveries
+    // Records of `im.deliveries`: one per (event, gateway).
+
+    /// The bytes of deliveries on the way to the broker; one record may exceed it.
+    private static let deliveriesMax = 8 << 20
+
+    func deliver(_ target: DeliveryTarget, gateway: String, of job: RecipientJob) {
+        job.flags.insert(.hasDelivery)
+        let event = job.event
+        let batches = event.deliveries ?? GatewayBatches()
+        event.deliveries = batches
+        let full = batches.add(target, gateway: gateway, atMost: shard.limits.deliveryTargetsMax)
+        if let full { produce(full, of: event) }
+    }
+
+    /// One record per gateway, when all recipients of the event are decided. A group with waiting members sends every
+    /// second.
+    func flushDeliveries(of event: EventJob, evenIfUndecided: Bool = false) {
+        guard event.hasUnsentDeliveries, (event.undecided == 0 && event.audience.isEmpty) || evenIfUndecided
+        else { return }
+        if flush(event) { return }
+        if !undelivered.contains(event.ref) { undelivered.append(event.ref) }
+    }
+
+    /// - Returns: false if the rest waits for room on the way to the broker.
+    private func flush(_ event: EventJob) -> Bool {
+        while deliveryBytes < Self.deliveriesMax {
+            guard let batch = event.deliveries?.take() else { return true }
+            produce(batch, of: event)
+        }
+        return !event.hasUnsentDeliveries
+    }
+
+    private func produce(_ batch: GatewayBatches.Batch, of event: EventJob) {
+        let raw = event.raw
+        var writer = JSONWriter(reservingCapacity: raw.count + 160 * batch.targets.count + 64)
+        DeliveryTarget.writeRecord(
+            of: batch.targets, gateway: batch.gateway, app: event.app.id, event: raw, to: &writer)
+        event.openParts += 1
+        event.unackedDeliveries += 1
+        deliveryBytes += raw.count
+        event.app.metrics.deliveries.add(UInt64(batch.targets.count))
+        outbox.send(topics.deliveries, key: batch.gateway, value: writer, tag: event.tag(.delivery))
+    }
+
+    /// The broker has a delivery. Returns the recipients that waited for it.
+    func didSettleDelivery(_ event: EventJob) -> [WorkRef] {
+        event.unackedDeliveries -= 1
+        deliveryBytes -= event.raw.count
+        while let ref = undelivered.first {
+            if let waiting = work.event(ref), !flush(waiting) { break }
+            undelivered.removeFirst()
+        }
+        guard event.areDeliveriesSettled, let deliveries = event.deliveries else { return [] }
+        defer { deliveries.waiting = [] }
+        return deliveries.waiting
+    }
+
+    // MARK: SMS
+    // The SMS supplement (mPaaS): requested if the sender allows it and no other way reaches the user.
+
+    /// Notes an end without the alert. A read, revoked or ended message needs none.
+    func noteFailure(of job: RecipientJob, verdict: Verdict, reason: String) {
+        let isFailure =
+            switch verdict {
+            case .rejected: true
+            case .suppressed: Self.failures.contains(reason)
+            case .accepted, .expired, .online, .parked: false
+            }
+        if isFailure { job.flags.insert(.failed) }
+    }
+
+    private static var failures: [String] {
+        [Reason.payloadTooLarge.rawValue, Reason.tokenMoved.rawValue, Reason.noToken.rawValue]
+    }
+
+    /// Every push failed, or no device had a usable token.
+    func offerSMSIfAllFailed(_ job: RecipientJob) {
+        guard job.flags.contains(.failed) else { return job.showsNoAlerts ? offerSMS(job, .noToken) : () }
+        offerSMS(job, job.parking != nil || job.devices.contains(where: \.isPush) ? .allFailed : .noToken)
+    }
+
+    /// Once per (event, user), in time, not while a device is live, and not for a user that was reached otherwise.
+    func offerSMS(_ job: RecipientJob, _ reason: SMSRecord.Reason) {
+        guard job.event.wantsSMS, job.flags.isDisjoint(with: [.live, .offeredSMS, .accepted, .reached]),
+            job.event.expiresAtMs > shard.nowMs, let message = job.event.message
+        else { return }
+        job.flags.insert(.offeredSMS)
+        let app = job.event.app
+        let text = message.read { message in
+            ShownText(
+                message,
+                variant: PayloadVariant(
+                    message, tokens: job.smsTokens, settings: job.settings, isForced: job.isForced,
+                    defaultLanguage: app.policy.defaultLanguage),
+                rules: PayloadRules(message, policy: app.policy), templates: app.templates)
+        }
+        let record = SMSRecord(
+            app: app.id, eventID: job.event.id, msgID: job.event.msgID, uid: job.uid, reason: reason,
+            phone: job.settings.phone, text: text, atMs: shard.nowMs)
+        var writer = JSONWriter(reservingCapacity: 512)
+        record.write(to: &writer)
+        job.machine.recordSent()
+        outbox.send(topics.sms, key: job.uid, value: writer, tag: job.tag(.record))
+    }
+
+    // MARK: Statistics
+    // The outcomes for the statistics: with the event until its record is settled, and in the recipient's mark.
+
+    func count(_ record: borrowing OutcomeRecord, of job: RecipientJob) {
+        let event = job.event
+        guard event.counted.subject != nil, let kind = CountedOutcome.Kind(record.verdict) else { return }
+        let outcome = outcome(record, kind, event.pushKind, event.lane)
+        event.counted.tally.add(outcome)
+        job.counts.add(
+            outcome, credential: shard.statistics.short(ofCredential: outcome.credential),
+            device: record.device.map(MarkCounts.short) ?? 0,
+            isAddedByClient: kind == .accepted && job.isAddedByClient)
+    }
+
+    /// The outcome of a badge update, which no record of the events topic has: it counts at once.
+    private func countBadge(_ record: borrowing OutcomeRecord, of app: AppContext) {
+        guard let kind = CountedOutcome.Kind(record.verdict) else { return }
+        var counted = RecordCounts(subject: shard.statistics.subject(of: app, name: "badge", task: nil))
+        counted.tally.add(outcome(record, kind, .badge, .silent))
+        shard.statistics.settled(counted, at: .none)
+    }
+
+    private func outcome(
+        _ record: borrowing OutcomeRecord, _ kind: CountedOutcome.Kind, _ push: CountedOutcome.PushKind,
+        _ lane: PushLane
+    ) -> CountedOutcome {
+        CountedOutcome(
+            hour: shard.nowMs / StatisticsKey.hourMs, kind, push, lane, reason: CountedReason.code(record.label),
+            credential: shard.statistics.number(ofCredential: record.credential),
+            isSent: record.attempts > 0 || kind == .accepted)
+    }
+
+    /// Another try of the same record finished the recipient. Unless that try was counted, its outcomes count when the record is
+    /// settled, besides those of the devices that end here.
+    func countEarlier(of job: RecipientJob) {
+        let event = job.event
+        if event.counted.subject == nil { return }
+        let open = job.devices.lazy.filter(\.isOpen).map { MarkCounts.short($0.route.device) }
+        job.counts.forEachEarlier(besides: open) { event.counted.tally.add(numbered($0, of: event.app)) }
+    }
+
+    /// The device ended elsewhere, with this outcome (`RecipientJob.outcome`).
+    func countEarlier(_ outcome: CountedOutcome, of job: RecipientJob, _ index: Int) {
+        if job.event.counted.subject == nil { return }
+        job.event.counted.tally.add(numbered(outcome, of: job.event.app))
+        job.counts.add(
+            outcome, credential: outcome.credential, device: MarkCounts.short(job.devices[index].route.device))
+    }
+
+    /// With the credential set's number in place of its short name.
+    private func numbered(_ outcome: CountedOutcome, of app: AppContext) -> CountedOutcome {
+        let credential = app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
+        return outcome.with(credential: shard.statistics.number(ofCredential: credential?.credential))
+    }
+
+    // MARK: Parked recipients
+
+    /// Takes the recipient's outcomes out of the event's: they count with its record of `carillon.parked`, because another try of
+    /// the event finds the recipient finished by that one.
+    func takeCounts(of job: RecipientJob) -> [UInt8] {
+        guard let parking = job.parking, parking.counts.isEmpty, let subject = job.event.counted.subject else {
+            return job.parking?.counts ?? []
+        }
+        job.counts.forEach { job.event.counted.tally.remove($0) }
+        job.counts.withBytes(record: 0, subject) { parking.counts = Array($0) }
+        job.counts = RecipientCounts()
+        return parking.counts
+    }
+
+    /// The outcomes in the parked record of the recipient count with this event from now on.
+    func countReturned(_ job: RecipientJob) {
+        guard let parking = job.parking, !parking.counts.isEmpty else { return }
+        let mark = parking.counts.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            return MarkCounts.take(&rest)
+        }
+        parking.counts = []
+        guard let mark, job.event.counted.subject != nil else { return }
+        job.counts = RecipientCounts(mark)
+        job.counts.forEach { job.event.counted.tally.add(numbered($0, of: job.event.app)) }
+    }
+
+    private func markNote(of job: RecipientJob) -> MarkNote? {
+        job.event.counted.subject.map {
+            MarkNote(counts: job.counts, record: job.event.recordName, subject: $0)
+        }
+    }
 }
 
 /// Reasons that only a trace has.
@@ -377,4 +574,50 @@ enum TraceWait: String, CaseIterable {
     case desktopFirst = "desktop_first"
     /// The window of a burst is open.
     case burst
+}
+
+extension DeviceWork {
+    fileprivate var isPush: Bool { if case .apns = route.way { true } else { false } }
+    fileprivate var showsNoAlerts: Bool { route.way == .none(.alertsOff) }
+}
+
+extension RecipientJob {
+    /// Nothing but devices that show no alerts is left: their tokens are of no use, as none would be.
+    fileprivate var showsNoAlerts: Bool {
+        devices.contains(where: \.showsNoAlerts) && devices.allSatisfy { $0.showsNoAlerts || $0.phase == .replaced }
+    }
+}
+
+extension RecipientJob {
+    /// Another try finished it: what its mark says counts only if it was a try of the same record.
+    func takeEarlier(_ mark: MarkCounts?) {
+        counts.takeEarlier(mark.flatMap { event.counts($0) ? $0 : nil })
+    }
+
+    /// The outcome of the device in the mark of another worker, if that worker had the same record. It has the short name of the
+    /// credential in place of its number.
+    func outcome(ofDevice index: Int, in mark: MarkCounts?) -> CountedOutcome? {
+        guard let mark, event.counts(mark) else { return nil }
+        let device = MarkCounts.short(devices[index].route.device)
+        return mark.outcomes.first { $0.device == device }.map { mark.counted($0).with(credential: $0.credential) }
+    }
+}
+
+extension EventJob {
+    /// The name of its record in marks.
+    fileprivate var recordName: UInt16 { parked?.place.name ?? origin?.place.name ?? 0 }
+
+    /// Its record, or the one that it was parked from, made the mark.
+    fileprivate func counts(_ mark: MarkCounts) -> Bool {
+        if mark.record == recordName { return true }
+        guard let record = parked?.record else { return false }
+        if record.formerNames.contains(mark.record) { return true }
+        return record.facts.contains(.countsSource)
+            && mark.record == RecordPlace.name(.events, record.source.partition, record.source.offset)
+    }
+
+    fileprivate var pushKind: CountedOutcome.PushKind {
+        if activity != nil { return .liveActivity }
+        return lane == .urgent ? .voip : lane == .silent ? .background : .alert
+    }
 }

@@ -2,7 +2,7 @@
 import Redis
 
 /// Removed tokens (`Tombstone`).
-extension StateScripts {
+enum TombstoneScripts {
     /// KEYS tombstones. ARGV 1 member; 2 now; 3 the oldest time to keep. Answer: the number of removed old ones, at
     /// most 16.
     static let buryToken = RedisScript(

@@ -3,7 +3,7 @@ import PushCore
 import Redis
 
 extension RedisCommand {
-    /// The arguments of a claim after the keys, in the order of `StateScripts.claim`.
+    /// The arguments of a claim after the keys, in the order of `ClaimScripts.claim`.
     ///
     /// - Parameters:
     ///   - wasAdded: plain commands have just added it to the ledger.
@@ -35,7 +35,7 @@ extension RedisCommand {
         if subject.clearsOnRead { arg(word: "1") }
     }
 
-    /// The keys of one user in a claim, in the order of `StateScripts.claim`.
+    /// The keys of one user in a claim, in the order of `ClaimScripts.claim`.
     mutating func claimKeys(_ subject: ClaimSubject, app: String, uid: String) {
         key("c:d", app, uid, subject.kind, suffix: subject.id)
         key("c:s", app, uid)

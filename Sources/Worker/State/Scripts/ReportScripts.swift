@@ -2,21 +2,7 @@
 import Redis
 
 /// What devices report of deliveries and pushes: one key per user and kind, of a bounded size.
-extension StateScripts {
-    /// Takes out fields of a hash that has more than `most`, the older one of each few first. A value begins with its time in ms.
-    static let limit = """
-        local function limit(key, most)
-            for _ = most + 1, redis.call('HLEN', key) do
-                local some, oldest, at = redis.call('HRANDFIELD', key, 8, 'WITHVALUES'), nil, nil
-                for i = 1, #some, 2 do
-                    local time = tonumber(string.match(some[i + 1], '^%d+')) or 0
-                    if not at or time < at then oldest, at = some[i], time end
-                end
-                redis.call('HDEL', key, oldest)
-            end
-        end
-        """
-
+enum ReportScripts {
     /// KEYS acknowledgements. ARGV 1 device as the values have it; 2 now in ms; 3 seconds of life; 4 how many messages at most;
     /// 5 bytes of a value at most; then message ids. Answer: 1.
     ///
@@ -24,7 +10,7 @@ extension StateScripts {
     static let acknowledge = RedisScript(
         """
         #!lua
-        \(limit)
+        \(ScriptParts.limit)
         local function holds(devices, device)
             if not string.find(devices, device, 1, true) then return false end
             local at = 1
@@ -54,7 +40,7 @@ extension StateScripts {
     static let reportPush = RedisScript(
         """
         #!lua
-        \(limit)
+        \(ScriptParts.limit)
         local isNew = redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. ARGV[5])
         if isNew == 1 then
             limit(KEYS[1], tonumber(ARGV[4]))

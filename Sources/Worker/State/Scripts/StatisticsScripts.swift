@@ -2,7 +2,7 @@
 import Redis
 
 /// The numbers of `carillon stats`, together with the position in Kafka up to which they count.
-extension StateScripts {
+enum StatisticsScripts {
     /// KEYS positions. ARGV 1 owner; then partitions. The caller counts them from now on; a flush of an earlier owner is refused.
     /// Answer: their positions, empty for none.
     static let beginCounting = RedisScript(

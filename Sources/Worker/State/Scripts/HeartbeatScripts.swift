@@ -2,7 +2,7 @@
 import Redis
 
 /// The heartbeat of one server (`StateStore+Heartbeat`).
-extension StateScripts {
+enum HeartbeatScripts {
     /// KEYS heartbeat, loss. ARGV 1 the count that the caller saw here last, empty: none; 2 and 3 keys from which on a missing
     /// count or a missing place is a loss, empty: it never is; 4 the caller's time in ms, where the user may not ask for the
     /// server's; 5 the log of user state that the caller reads, empty: not known; 6 `1`: evictions are looked at; 7 the caller's

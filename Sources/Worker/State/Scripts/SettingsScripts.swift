@@ -3,13 +3,7 @@ import Redis
 
 /// Settings and mutes: of two records for the same field the later one by time wins, in any order of arrival; at equal
 /// times the larger text. So any order, with repeats, gives the same result.
-extension StateScripts {
-    /// How far the clocks of two workers may differ, ms: a stored time that is later than the present by more lies in the
-    /// future, and the next time received replaces it (contract section 0, "Times").
-    static let skewMs = 60_000
-    /// The answer of `settings` and `mute` to a change that is stored already.
-    static let known: Int64 = -4
-
+enum SettingsScripts {
     /// KEYS user, state. ARGV 1 the record's time; 2 now; then field and value, one after the other. Each field holds
     /// `<sent_ms> <value>`. Answer: how many fields changed; `known`; or of DND that the stored settings make wrong, which
     /// then changes nothing: -1 a window has no start, -2 no end, -3 its ends are equal.
@@ -17,7 +11,7 @@ extension StateScripts {
         """
         #!lua
         \(settingsBody)
-        \(stay)
+        \(ForgetScripts.stay)
         if #writes > 0 then redis.call('HSET', KEYS[1], unpack(writes)) end
         stay(KEYS[1], KEYS[2])
         return answer
@@ -32,9 +26,9 @@ extension StateScripts {
         """)
 
     private static let settingsBody = """
-        local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(skewMs)
+        local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(ScriptParts.skewMs)
         local given, merged, writes, answer = {}, {}, {}, 0
-        \(isForgotten)
+        \(ForgetScripts.isForgotten)
         if isForgotten(KEYS[1], at, latest) then return 0 end
         local function stored(field)
           return string.match(redis.call('HGET', KEYS[1], field) or '', '^(%d+) (.*)$')
@@ -49,7 +43,7 @@ extension StateScripts {
             writes[#writes + 1] = field
             writes[#writes + 1] = ARGV[1] .. ' ' .. value
           elseif at == was and value == stands then
-            answer = \(known)
+            answer = \(ScriptParts.known)
           end
           -- What the sender of the record has in mind, also where the larger text of an equal time stays.
           if at >= was then merged[field] = value end
@@ -79,51 +73,20 @@ extension StateScripts {
     static let mute = RedisScript(
         """
         #!lua
-        \(prune)
-        \(isForgotten)
-        \(stay)
+        \(ScriptParts.prune)
+        \(ForgetScripts.isForgotten)
+        \(ForgetScripts.stay)
         local new, at = ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4], tonumber(ARGV[4])
-        if isForgotten(KEYS[1], at, tonumber(ARGV[5]) + \(skewMs)) then return 0 end
+        if isForgotten(KEYS[1], at, tonumber(ARGV[5]) + \(ScriptParts.skewMs)) then return 0 end
         local cur = redis.call('HGET', KEYS[1], ARGV[1])
         if cur then
           local was = tonumber(string.match(cur, '(%d+)$')) or -1
-          if was > tonumber(ARGV[5]) + \(skewMs) then was = -1 end
-          if at == was and new == cur then return \(known) end
+          if was > tonumber(ARGV[5]) + \(ScriptParts.skewMs) then was = -1 end
+          if at == was and new == cur then return \(ScriptParts.known) end
           if at < was or (at == was and new < cur) then return 0 end
         end
         if redis.call('HSET', KEYS[1], ARGV[1], new) == 1 then prune(tonumber(ARGV[5])) end
         stay(KEYS[1], KEYS[2])
         return 1
         """)
-
-    /// Bounds the number of stored conversations per user: above 2048 read marks and mutes together, it removes 64 from
-    /// a random quarter of them. Ended mutes go first, then the oldest of the larger kind, never from its newer half.
-    /// Examining all of them would take longer than a script may.
-    static let prune = """
-        \(inHundreds)
-        local function prune(now)
-          if redis.call('HLEN', KEYS[1]) <= 2048 then return end
-          local drawn, going, reads, mutes = redis.call('HRANDFIELD', KEYS[1], 512, 'WITHVALUES'), {}, {}, {}
-          for i = 1, #drawn, 2 do
-            local letter = string.sub(drawn[i], 1, 1)
-            -- A time has sixteen digits at most; looked for in a long history it would cost the square of its length.
-            local at = tonumber(string.match(string.sub(drawn[i + 1], -16), '(%d+)$')) or 0
-            if letter == 'r' then
-              reads[#reads + 1] = {drawn[i], at}
-            elseif letter == 'm' then
-              local level, till = string.match(drawn[i + 1], '^(%S+) (%S+)')
-              till = tonumber(till)
-              if level ~= '0' and not (till and till <= now) then
-                mutes[#mutes + 1] = {drawn[i], at}
-              elseif #going < 64 then
-                going[#going + 1] = drawn[i]
-              end
-            end
-          end
-          local list = #reads < #mutes and mutes or reads
-          table.sort(list, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
-          for i = 1, math.min(#list, 64 - #going) do going[#going + 1] = list[i][1] end
-          inHundreds(going, function(...) redis.call('HDEL', KEYS[1], ...) end)
-        end
-        """
 }

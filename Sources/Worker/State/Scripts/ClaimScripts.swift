@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Redis
 
-extension StateScripts {
+enum ClaimScripts {
     /// The duplicate check, the badge's step and the last check before sending, in one atomic step (contract section 5,
     /// steps 5, 10 and 15).
     ///
@@ -27,7 +27,8 @@ extension StateScripts {
     /// a revoke came first, as if it had been claimed here. The caller's own addition (`a`) is removed first. The
     /// number of ledger entries before the base is then counted again, because a report may have come before or after
     /// it.
-    static let claim = RedisScript("#!lua\n\(inHundreds)\n\(countPast)\nlocal mayCut = true\n" + claimBody)
+    static let claim = RedisScript(
+        "#!lua\n\(ScriptParts.inHundreds)\n\(ScriptParts.countPast)\nlocal mayCut = true\n" + claimBody)
 
     /// The same for several users of one message: KEYS of all users in sequence, ARGV as for one. Answer: an array of
     /// their answers.
@@ -38,8 +39,8 @@ extension StateScripts {
         """
         #!lua
         local all, each, out, keys = KEYS, ARGV[8] and 5 or 4, {}, {}
-        \(inHundreds)
-        \(countPast)
+        \(ScriptParts.inHundreds)
+        \(ScriptParts.countPast)
         local mayCut = true
         local function claim(KEYS)
         \(claimBody)
@@ -56,26 +57,6 @@ extension StateScripts {
         end
         return out
         """)
-
-    /// Sorted-set and hash commands with many members take them in hundreds: neither one command per member nor one
-    /// that exceeds Lua's stack.
-    static let inHundreds = """
-        local function inHundreds(list, call)
-          for i = 1, #list, 100 do call(unpack(list, i, math.min(i + 99, #list))) end
-        end
-        """
-
-    /// The number of ledger entries that were sent before the base. Counted again when one is removed, because entries
-    /// added by plain commands of a crashed worker after a report are not in the stored count.
-    static let countPast = """
-        local function countPast(ledger, base)
-          local past = 0
-          for _, m in ipairs(redis.call('ZRANGE', ledger, 0, -1)) do
-            if tonumber(string.match(m, '^%d+', 9)) <= base then past = past + 1 end
-          end
-          return past
-        end
-        """
 
     static let claimBody = """
         local s = redis.call('HMGET', KEYS[2], 'v', 'b', ARGV[3], 'e')
@@ -207,7 +188,7 @@ extension StateScripts {
             local ms, of, len, from = string.match(lost, '^(%d+) (%a)(%d+):()', at)
             if not len then break end
             at = from + len
-            if of == tokens and tonumber(ms) + \(skewMs) >= sent then
+            if of == tokens and tonumber(ms) + \(ScriptParts.skewMs) >= sent then
               rest = (rest or '') .. 'd' .. len .. ':' .. string.sub(lost, from, at - 1)
             end
           end

@@ -2,7 +2,7 @@
 import Redis
 
 /// Alerts held by DND, until their end.
-extension StateScripts {
+enum DigestScripts {
     /// Stores a counted message with a held alert.
     ///
     /// KEYS held, ledger. ARGV 1 ledger member; 2 seconds of life. Answer: 1, or 0 for a read or revoked message.
@@ -24,7 +24,7 @@ extension StateScripts {
     static let takeDigest = RedisScript(
         """
         #!lua
-        \(inHundreds)
+        \(ScriptParts.inHundreds)
         if redis.call('EXISTS', KEYS[1]) == 1 then
           redis.call('SUNIONSTORE', KEYS[2], KEYS[1], KEYS[2])
           redis.call('DEL', KEYS[1])

@@ -2,7 +2,7 @@
 import Redis
 
 /// What clients say of the badge: reads, and the totals that they report.
-extension StateScripts {
+enum ReadScripts {
     /// A read mark: covered messages are subtracted once, at the time of the first read that covers them.
     ///
     /// KEYS state, ledger, gone, user. ARGV 1 field of the conversation; 2 digest; 3 seq or empty; 4 ms or empty; 5 the
@@ -11,10 +11,10 @@ extension StateScripts {
     static let read = RedisScript(
         """
         #!lua
-        \(prune)
-        \(countPast)
-        \(isForgotten)
-        \(stay)
+        \(ScriptParts.prune)
+        \(ScriptParts.countPast)
+        \(ForgetScripts.isForgotten)
+        \(ForgetScripts.stay)
         local s = redis.call('HMGET', KEYS[1], 'b', ARGV[1])
         local size = redis.call('ZCARD', KEYS[2])
         redis.call('ZCARD', KEYS[3])
@@ -25,7 +25,7 @@ extension StateScripts {
         end
         local before = size - past + math.max(0, value - taken)
         local seq, ms, at = ARGV[3], ARGV[4], tonumber(ARGV[5])
-        local latest = tonumber(ARGV[6]) + \(skewMs)
+        local latest = tonumber(ARGV[6]) + \(ScriptParts.skewMs)
         if isForgotten(KEYS[1], at, latest) then return {0, before, before, 0} end
         local function unlessFuture(time)
           return time ~= '' and tonumber(time) > latest and '' or time
@@ -136,8 +136,8 @@ extension StateScripts {
     static let report = RedisScript(
         """
         #!lua
-        \(isForgotten)
-        \(stay)
+        \(ForgetScripts.isForgotten)
+        \(ForgetScripts.stay)
         local b = redis.call('HGET', KEYS[1], 'b')
         local size = redis.call('ZCARD', KEYS[2])
         local base, value, taken, past = -1, 0, 0, 0
@@ -147,8 +147,8 @@ extension StateScripts {
         end
         local before = size - past + math.max(0, value - taken)
         local at, new = tonumber(ARGV[1]), tonumber(ARGV[2])
-        if base > tonumber(ARGV[3]) + \(skewMs) then base = -1 end
-        if isForgotten(KEYS[1], at, tonumber(ARGV[3]) + \(skewMs)) then return {0, before, before} end
+        if base > tonumber(ARGV[3]) + \(ScriptParts.skewMs) then base = -1 end
+        if isForgotten(KEYS[1], at, tonumber(ARGV[3]) + \(ScriptParts.skewMs)) then return {0, before, before} end
         if at == base and new == value then return {2, before, before} end
         if at < base or (at == base and new < value) then return {0, before, before} end
         if at > base then

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Redis
 
-extension StateScripts {
+enum DryRunScripts {
     /// The answer of `claim` with the badge, without changes: the same script, run over copies of the sorted sets, with
     /// every write kept inside the script. The server enforces that nothing is written.
     ///
@@ -70,9 +70,9 @@ extension StateScripts {
             return server.call(name, ...)
           end
         }
-        \(inHundreds)
-        \(countPast)
+        \(ScriptParts.inHundreds)
+        \(ScriptParts.countPast)
         local mayCut = true
-        \(claimBody)
+        \(ClaimScripts.claimBody)
         """)
 }

@@ -2,7 +2,7 @@
 import Redis
 
 /// Notes of parked events (`StateStore+Parking`).
-extension StateScripts {
+enum ParkingScripts {
     /// A note has the longest life of all parked events, because earlier events may wait longer than the last one lives.
     private static let longest = """
         local function longest(note, cur)

@@ -17,7 +17,7 @@ import Redis
 /// come first here too. The former user's state keeps the device and the time (field `d`): a bind that was sent before and
 /// comes later ends in the same way. A bind that comes when its token is another user's already is such a switch, seen from the
 /// other side.
-extension StateScripts {
+enum OwnerScripts {
     /// Reads and writes an owner record.
     private static let ownerParts = """
         -- Version, state, uid, previous owners, time.
@@ -136,10 +136,10 @@ extension StateScripts {
     static let addToken = RedisScript(
         """
         #!lua
-        \(limit)
-        \(isForgotten)
+        \(ScriptParts.limit)
+        \(ForgetScripts.isForgotten)
         local bound, replaced, was = tonumber(ARGV[4]), false, false
-        local latest = tonumber(ARGV[11]) + \(skewMs)
+        local latest = tonumber(ARGV[11]) + \(ScriptParts.skewMs)
         local function time(text)
           local ms = tonumber(text)
           return ms and ms <= latest and ms or -1
@@ -254,7 +254,7 @@ extension StateScripts {
         #!lua
         local all, going, left, lost = redis.call('HGETALL', KEYS[1]), {}, 0, {}
         local switchMs, moved, devices, told, untold = tonumber(ARGV[5]), {}, {}, {}, {1}
-        local latest = tonumber(ARGV[4]) + \(skewMs)
+        local latest = tonumber(ARGV[4]) + \(ScriptParts.skewMs)
         local function move(device)
           if not moved[device] then devices[#devices + 1] = device end
           moved[device] = true
