@@ -87,10 +87,14 @@ extension Judge {
         }
     }
 
-    /// Requests for an event to the tokens of a user's device.
+    /// Requests for an event to a user's device. While its token moves to another user, the outcome with the push's id says whose
+    /// request it was.
     func pushes(of event: Sent, to device: String, of uid: String) -> [Observed.Push] {
         (pushesByMessage["\(event.app) \(event.messageID)"] ?? []).filter { push in
-            self.device(of: push.token, event.app, uid, at: push.atNanos) == device
+            if let told = outcomes[event.eventID]?.first(where: { $0.pid == push.pid }) {
+                return told.uid == uid && told.device == device
+            }
+            return self.device(of: push.token, event.app, uid, at: push.atNanos) == device
         }
     }
 }
