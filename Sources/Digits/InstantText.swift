@@ -10,6 +10,13 @@ public enum InstantText {
             + "\(padded(inDay / 3600, 2)):\(padded(inDay / 60 % 60, 2)):\(padded(inDay % 60, 2))"
     }
 
+    /// `14:05:00`, or of another day than now `2026-11-22T14:05:00`, UTC.
+    public static func timeOrDate(ms: Int64, nowMs: Int64) -> String {
+        let text = dateAndTime(seconds: ms.flooringDivision(by: 1000))
+        let dayMs: Int64 = 86_400_000
+        return ms.flooringDivision(by: dayMs) == nowMs.flooringDivision(by: dayMs) ? String(text.suffix(8)) : text
+    }
+
     /// `2026-11-22T14:05:00.250Z`; the number itself for a year that has no four digits.
     public static func text(ms: Int64) -> String {
         guard (0...253_402_300_799_999).contains(ms) else { return "\(ms) ms" }

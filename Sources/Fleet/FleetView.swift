@@ -132,8 +132,6 @@ public struct FleetView: Sendable {
     public var waitingForDevice: Double?
     /// Parked records that have not returned.
     public var parked: Double?
-    /// Devices that APNs wants left alone for now (429).
-    public var heldDevices: Double?
     /// Records since the start with a key that is neither the conversation's id nor a user's.
     public var unusualKeys: Double?
     public var lags: [Lag] = []
@@ -269,7 +267,6 @@ public struct FleetView: Sendable {
     private mutating func addWaits(_ statuses: [StatusFacts]) {
         if statuses.isEmpty { return }
         parked = max(parked ?? 0, Double(statuses.reduce(0) { $0 &+ $1.parkedRecords }))
-        heldDevices = Double(statuses.reduce(0) { $0 &+ $1.heldDevices })
     }
 
     private mutating func addLags(_ pages: [MetricsPage]) {

@@ -41,8 +41,6 @@ public struct StatusFacts: Equatable, Sendable {
     /// Redis' servers as each shard sees them.
     public var redisNodes: [RedisNode] = []
     public var parkedRecords: Int64 = 0
-    /// Devices that APNs wants left alone for now (429).
-    public var heldDevices: Int64 = 0
     public var brakes: [String] = []
     /// The slowest partitions.
     public var partitions: [Partition] = []
@@ -87,9 +85,6 @@ public struct StatusFacts: Equatable, Sendable {
             add(shard["redis_fault"]?.string, to: &redisFaults)
             add(shard["redis_refuses_writes"]?.string.map { "refuses writes: \($0)" }, to: &redisFaults)
             parkedRecords = parkedRecords &+ (shard["parked_records"]?.int ?? 0)
-            for client in (shard["apns"]?.array ?? []).prefix(Self.listMax) {
-                heldDevices = heldDevices &+ (client["held_devices_429"]?.int ?? 0)
-            }
             for brake in shard["removal_brakes"]?.array ?? [] {
                 add("\(brake["app"]?.string ?? "?") \(brake["cause"]?.string ?? "?")", to: &brakes)
             }

@@ -102,7 +102,7 @@ def test_numbers_change_in_place_while_traffic_flows(tab: Browser, page: str) ->
     tab.until("its numbers are others", lambda: tab.text("#apps li") != before)
     assert "pushes accepted" in tab.text("#apps li")
     tab.until("its rates are known", lambda: tab.text("#flow-2").strip()[0] in "123456789")
-    tab.until("the graphs are drawn", lambda: tab.ask("document.querySelectorAll('#flow svg polyline').length") == 4)
+    tab.until("the graphs are drawn", lambda: tab.ask("document.querySelectorAll('#flow svg polyline').length") == 3)
     assert tab.text("#place").strip() and tab.text("#flow .axis").endswith("now")
     # The nodes are the same, so typing is not disturbed.
     assert tab.ask("document.querySelector('#apps li').isOurs") is True
@@ -128,6 +128,33 @@ def test_nothing_runs_over_the_edge_of_a_phone(tab: Browser, page: str, place: s
         return box.width > 1 && box.right > innerWidth + 1 && !element.closest('thead');
     }).map(element => element.outerHTML.slice(0, 200))"""
     assert tab.ask(wide) == []
+
+
+def test_on_a_phone_what_is_well_is_one_line_until_it_is_not(tab: Browser, page: str) -> None:
+    tab.show(PHONE)
+    tab.open(page)
+    places = tab.ask("[...document.querySelectorAll('main section')].map(section => section.id)")
+    assert places[:3] == ["health", "ask", "flow"]
+    assert tab.ask("document.querySelectorAll('[data-well]').length") >= 8
+    high = "[...document.querySelectorAll('[data-well]')].filter(part => part.open || part.offsetHeight > 48).map(part => part.outerHTML)"
+    assert tab.ask(high) == []
+    # The reader's choice stays, and what is no longer well opens.
+    tab.ask("document.querySelector('#lag summary').click()")
+    before = tab.text("#apps li")
+    tab.ask("document.querySelector('#lanes details').toggleAttribute('data-well', false)")
+    tab.until("it was renewed", lambda: tab.text("#apps li") != before)
+    assert tab.ask("document.querySelector('#lag details').open") is True
+    assert tab.ask("document.querySelector('#redis details').open") is False
+    tab.ask("(window.fetch = async () => new Response(document.documentElement.outerHTML.replaceAll('data-well', 'data-ill')), 1)")
+    tab.until("it opens", lambda: tab.ask("[...document.querySelectorAll('main details')].every(part => part.open)"))
+
+
+@pytest.mark.parametrize(("width", "display"), [(768, "table"), (700, "table"), (699, "block")])
+def test_tables_are_tables_from_700_pixels_on(tab: Browser, page: str, width: int, display: str) -> None:
+    tab.show((width, 900))
+    tab.open(page)
+    assert tab.ask("[...document.querySelectorAll('table')].map(table => getComputedStyle(table).display)[0]") == display
+    assert tab.ask("document.documentElement.scrollWidth") <= width
 
 
 def test_it_has_a_light_and_a_dark_face(tab: Browser, page: str) -> None:
@@ -216,4 +243,4 @@ def test_without_scripts_the_page_is_whole(tab: Browser, page: str) -> None:
         source = tab.driver.page_source
     finally:
         tab.command("Emulation.setScriptExecutionDisabled", value=False)
-    assert "load the page again" in source and "pushes accepted" in source and source.count("<polyline") == 4
+    assert "load the page again" in source and "pushes accepted" in source and source.count("<polyline") == 3

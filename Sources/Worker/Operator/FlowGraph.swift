@@ -5,8 +5,18 @@ import Fleet
 enum FlowGraph {
     private static let (width, height) = (180.0, 40.0)
 
-    /// - Parameter what: the description for screen readers.
-    static func markup(_ rates: [Double], what: Markup) -> Markup {
+    /// The next of 1, 1.5, 2, 3, 4, 6, 8, 10, 15, 20… above the highest rate: the end of a scale that graphs share.
+    static func top(over most: Double) -> Double {
+        guard most.isFinite else { return 1 }
+        var unit = 1.0
+        while unit * 10 < most { unit *= 10 }
+        return [1, 1.5, 2, 3, 4, 6, 8, 10].map { $0 * unit }.first { $0 >= most } ?? most
+    }
+
+    /// - Parameters:
+    ///   - top: the end of the scale.
+    ///   - what: the description for screen readers.
+    static func markup(_ rates: [Double], to top: Double, what: Markup) -> Markup {
         let finite = rates.map { $0.isFinite ? max(0, $0) : 0 }
         guard let now = finite.last, let most = finite.max(), finite.count > 1 else {
             return "<p class=\"quiet\">measuring</p>"
@@ -15,7 +25,7 @@ enum FlowGraph {
         let start = width - step * Double(finite.count - 1)
         // A line at zero remains visible.
         let line = finite.enumerated().map { index, rate in
-            (x: start + step * Double(index), y: height - 1 - (most > 0 ? rate / most : 0) * (height - 2))
+            (x: start + step * Double(index), y: height - 1 - min(1, rate / top) * (height - 2))
         }
         let area = [(x: start, y: height)] + line + [(x: width, y: height)]
         let minutes = Int(FlowRing.seconds / 60)

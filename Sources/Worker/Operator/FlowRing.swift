@@ -36,6 +36,9 @@ struct FlowRing: Sendable {
         if steps.count > Self.stepsMax { steps.removeFirst(steps.count - Self.stepsMax) }
     }
 
+    /// Whether there was anything of it since the start.
+    func hasEver(_ flow: Flow) -> Bool { last.map { $0.totals[flow.rawValue] > 0 } ?? false }
+
     /// Per second, oldest first; empty before the first measurement.
     func rates(_ flow: Flow) -> [Double] {
         steps.compactMap { $0.indices.contains(flow.rawValue) ? $0[flow.rawValue] : nil }

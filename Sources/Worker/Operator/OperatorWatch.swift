@@ -28,6 +28,12 @@ final class OperatorWatch {
     private static let families = Set(FleetMetrics.all).union(HealthLook.metrics)
     private static let names = FleetMetrics.names.union(HealthLook.metrics)
 
+    private static let kept = HealthLook.metrics.union([FleetMetrics.endToEnd])
+    private static let keptNames = kept.union(
+        FleetMetrics.names.filter { name in
+            [FleetMetrics.redisSeconds, FleetMetrics.endToEnd].contains { name.hasPrefix($0) }
+        })
+
     private static let host = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { name in
         guard let start = name.baseAddress, gethostname(start, name.count - 1) == 0 else { return "" }
         name[name.count - 1] = 0
@@ -58,6 +64,8 @@ final class OperatorWatch {
             let view = FleetView([last], after: [first], wallSeconds: Double(wallMs) / 1000)
             facts.recent = view.outcomes
             facts.verdicts = view.verdictRates
+            facts.endToEnd = view.endToEnd
+            facts.lanes = view.lanes
             facts.recentSeconds = view.intervalSeconds
         } else {
             facts.recent = facts.view.outcomes
@@ -76,8 +84,7 @@ final class OperatorWatch {
         let before = last.map { [$0.look] } ?? []
         last = (look, FleetView([look], after: before, wallSeconds: Double(wallMs) / 1000))
         if outcomes.last.map({ nowNanos >= $0.atNanos &+ Self.idleNanos }) ?? true {
-            let names = HealthLook.metrics.union([FleetMetrics.redisSeconds + "_bucket"])
-            let kept = MetricsPage(registry.exposition(of: HealthLook.metrics), names: names)
+            let kept = MetricsPage(registry.exposition(of: Self.kept), names: Self.keptNames)
             let look = WorkerLook(address: Self.address, atNanos: nowNanos, answer: .facts(kept, StatusFacts()))
             let recent = outcomes.suffix(Self.recentMax).first
             let health = HealthLook(look, after: outcomes.first, recent: recent, wallSeconds: Double(wallMs) / 1000)

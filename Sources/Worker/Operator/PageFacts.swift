@@ -11,6 +11,9 @@ struct PageFacts: Sendable {
     var recent: [FleetView.Outcome] = []
     /// Rates of the same time by verdict.
     var verdicts: [(verdict: String, rate: Double)] = []
+    /// Latencies of the same time: of all pushes, and by lane.
+    var endToEnd: FleetView.Spread?
+    var lanes: [(lane: String, spread: FleetView.Spread)] = []
     /// Seconds covered by `recent`; nil without an earlier look.
     var recentSeconds: Double?
     var flow = FlowRing()

@@ -4,8 +4,6 @@ struct PageFrame {
     var title: Markup
     /// Next to the name in the header: the state as a word.
     var state: Markup = ""
-    /// Why the state is not good, in one sentence.
-    var why: Markup = ""
     /// The machine and the version.
     var place: Markup = ""
     /// The script reloads it every two seconds.
@@ -38,7 +36,6 @@ struct PageFrame {
             <img src="page/icon.svg" alt="" width="22" height="22">
             <h1>Carillon</h1>
             \(state)
-            <p id="why"\(isLive ? " data-live" : "")>\(why)</p>
             <p id="place" class="quiet">\(place)</p>
             <p id="link" class="quiet"></p>
             <button id="pause" type="button" aria-pressed="false" hidden>Pause</button>
@@ -59,16 +56,26 @@ struct PageFrame {
 
     /// A section of a page. Live sections are compared and updated by their id.
     ///
-    /// - Parameter note: next to the title, for example the time that the figures cover.
+    /// - Parameters:
+    ///   - note: next to the title: what the section says, in some words.
+    ///   - folds: it can be folded to its title and note. On a phone the script folds it where `isWell`.
     static func section(
-        _ id: Markup, _ title: Markup, note: Markup = "", isLive: Bool = true, isWide: Bool = false, _ body: Markup
+        _ id: Markup, _ title: Markup, note: Markup = "", isLive: Bool = true, isWide: Bool = false,
+        folds: Bool = false, isWell: Bool = true, _ body: Markup
     ) -> Markup {
         let place: Markup = isWide ? "wide" : "half"
         let more: Markup = note.isEmpty ? "" : "<p class=\"note\">\(note)</p>"
+        let head: Markup = "<h2 id=\"\(id)-title\">\(title)</h2>\(more)"
+        let all: Markup =
+            folds
+            ? """
+            <details\(isWell ? " data-well" : "") open><summary class="head">\(head)</summary>
+            \(body)
+            </details>
+            """ : "<div class=\"head\">\(head)</div>\n\(body)"
         return """
             <section id="\(id)" class="\(place)" aria-labelledby="\(id)-title"\(isLive ? " data-live" : "")>
-            <div class="head"><h2 id="\(id)-title">\(title)</h2>\(more)</div>
-            \(body)
+            \(all)
             </section>
 
             """

@@ -20,7 +20,8 @@ extension StatusPage {
             cards.count > Self.cardsMax ? "<p class=\"quiet\">and \(cards.count - Self.cardsMax) more</p>" : ""
         let all: Markup =
             cards.isEmpty ? "" : "<div class=\"cards\">\(cards.prefix(Self.cardsMax).joined())</div>\(more)"
-        return PageFrame.section("health", "Health", note: headline, isWide: true, "\(all)\(wellParts)")
+        return PageFrame.section(
+            "health", "Health", note: headline, isWide: true, "\(all)\(problems.isEmpty ? "" : wellParts)")
     }
 
     private var headline: Markup {
@@ -33,11 +34,9 @@ extension StatusPage {
         }
     }
 
+    /// One that has ended has no colour.
     private static func card(_ part: ProcessPart, _ problem: ProcessPart.Problem, nowMs: Int64) -> Markup {
-        let live: Markup = problem.endedMs == nil ? "now, " : ""
-        let time =
-            problem.time(nowMs: nowMs).map { time -> Markup in " <span class=\"quiet\">\(live)\(time)</span>" } ?? ""
-        let page = problem.state.page
+        let page = problem.endedMs == nil ? problem.state.page : .quiet
         let link: Markup =
             problem.alert.map { alert in
                 """
@@ -47,7 +46,8 @@ extension StatusPage {
             } ?? ""
         return """
             <div class="card \(page.style)"><h3><span aria-hidden="true">\(page.sign)</span> \(words(part)): \
-            \(problem.state.rawValue)</h3><p>\(problem.text)\(time)</p>\(link)</div>
+            \(problem.state.rawValue) <span class="quiet">\(problem.course(nowMs: nowMs))</span></h3>\
+            <p>\(problem.text)</p>\(link)</div>
 
             """
     }

@@ -5,14 +5,24 @@ import PushCore
 /// Outcomes of the last minutes, and dead letters.
 extension StatusPage {
     var outcomes: Markup {
-        let note: Markup = facts.recentSeconds.map { "the last \(FigureText.duration($0))" } ?? ""
-        return PageFrame.section("outcomes", "Outcomes", note: note, isWide: true, "\(shares)\(reasons)")
+        func count(_ verdicts: [Verdict]) -> Double {
+            let names = verdicts.map(\.rawValue)
+            let rate = facts.verdicts.reduce(0) { $0 + (names.contains($1.verdict) ? $1.rate : 0) }
+            return (rate * (facts.recentSeconds ?? 0)).rounded()
+        }
+        let (all, failed, parked) = (count(Verdict.allCases), count([.rejected, .expired]), count([.parked]))
+        var note: Markup = all > 0 ? "\(FigureText.number(all)) \(lastMinutes)" : "none yet"
+        if failed > 0 { note += ", \(FigureText.number(failed)) failed" }
+        if parked > 0 { note += ", \(FigureText.number(parked)) parked" }
+        return PageFrame.section(
+            "outcomes", "Outcomes", note: note, isWide: true, folds: true, isWell: (failed + parked) * 20 <= all,
+            "\(shares)\(reasons)")
     }
 
     /// Each verdict's share, as a bar and in words.
     private var shares: Markup {
         let all = facts.verdicts.reduce(0) { $0 + $1.rate }
-        guard all > 0, let seconds = facts.recentSeconds else { return "<p class=\"quiet\">none yet</p>" }
+        guard all > 0, let seconds = facts.recentSeconds else { return "" }
         var (bar, legend): (Markup, Markup) = ("", "")
         var start = 0.0
         for verdict in Verdict.allCases {
@@ -71,9 +81,12 @@ extension StatusPage {
                     PageState.bad.badge("\(letter.reason)"),
                     letter.rate.map { "\(FigureText.number($0 * 60))" } ?? "–", "\(FigureText.number(letter.total))",
                 ]
-            }, nothing: "None.")
+            }, nothing: "Every record could be read.")
         let hint: Markup = letters.isEmpty ? "" : "<p class=\"quiet\"><code>carillon dlq list</code> shows each.</p>"
-        return PageFrame.section("dead-letters", "Dead letters", "\(table.markup)\(hint)")
+        let total = letters.reduce(0) { $0 + $1.total }
+        return PageFrame.section(
+            "dead-letters", "Dead letters", note: total > 0 ? "\(FigureText.number(total)) since the start" : "none",
+            folds: true, isWell: letters.allSatisfy { $0.rate == nil }, "\(table.markup)\(hint)")
     }
 }
 

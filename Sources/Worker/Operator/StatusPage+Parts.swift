@@ -20,18 +20,25 @@ extension StatusPage {
             }
         let oldest: Markup =
             view.oldestSeconds.map { "<li>oldest unsettled record: \(FigureText.duration($0))</li>" } ?? ""
-        let partitions = ShardStatus.Partition.slowest(snapshot.shards.flatMap(\.partitions))
+        let slowest = ShardStatus.Partition.slowest(snapshot.shards.flatMap(\.partitions))
+        let open = slowest.filter { $0.unsettled > 0 || $0.lag ?? 0 > 0 || $0.isPaused }
         let all = snapshot.shards.reduce(0) { $0 + $1.readPartitions }
         let table = PageTable(
-            caption: "Partitions, the slowest first",
+            caption: "Partitions with open work, the slowest first",
             columns: [
                 .init("partition"), .init("records behind", isNumber: true), .init("oldest unsettled", isNumber: true),
-                .init("in work", isNumber: true), .init("settled to offset", isNumber: true),
-                .init("read to offset", isNumber: true), .init("state"),
+                .init("in work", isNumber: true), .init("settled to", isNumber: true), .init("read to", isNumber: true),
+                .init("state"),
             ],
-            rows: partitions.map(Self.row), hidden: all - partitions.count, nothing: "no partition is assigned")
+            rows: open.map(Self.row), hidden: open.count < slowest.count ? 0 : all - open.count,
+            nothing: all == 0 ? "no partition is assigned" : "no partition has open work")
+        let behind = view.lags.compactMap(\.records).reduce(0, +)
+        let isWell =
+            isKnown && !open.contains(where: \.isPaused)
+            && !snapshot.parts.contains { $0.problems.contains { $0.rule == .behind || $0.rule == .stuck } }
         return PageFrame.section(
-            "lag", "Lag", isWide: true, "<ul class=\"facts\">\(topics.joined())\(oldest)</ul>\(table.markup)")
+            "lag", "Lag", note: isKnown ? "\(FigureText.counted(behind, "record")) behind" : "", isWide: true,
+            folds: true, isWell: isWell, "<ul class=\"facts\">\(topics.joined())\(oldest)</ul>\(table.markup)")
     }
 
     private static func row(_ partition: ShardStatus.Partition) -> [Markup] {
@@ -50,14 +57,18 @@ extension StatusPage {
                 ["\($0.name)", $0.isUp ? PageState.good.badge("answers") : PageState.bad.badge("away")]
             },
             nothing: "none is known yet")
-        return PageFrame.section("kafka", "Kafka", table.markup)
+        let up = view.brokers.filter(\.isUp).count
+        return PageFrame.section(
+            "kafka", "Kafka", note: "\(up) of \(view.brokers.count) brokers answer", folds: true,
+            isWell: up == view.brokers.count, table.markup)
     }
 
     // MARK: - APNs
 
     var connections: Markup {
-        // Entries with problems first, because the list may be cut.
-        let clients = view.clients.filter(\.isTroubled) + view.clients.filter { !$0.isTroubled }
+        // Entries with problems first, because the list may be cut. An unused environment has none.
+        let troubled = view.clients.filter(\.isTroubled)
+        let clients = troubled + view.clients.filter { !$0.isTroubled && $0.limit + $0.connections + $0.queued > 0 }
         let table = PageTable(
             caption: "Connections to APNs, by app, environment and credential",
             columns: [
@@ -66,7 +77,10 @@ extension StatusPage {
                 .init("queued", isNumber: true),
                 .init("breaker"),
             ], rows: clients.map(Self.row))
-        return PageFrame.section("apns", "Connections to APNs", isWide: true, table.markup)
+        let count = clients.reduce(0) { $0 + $1.connections }
+        return PageFrame.section(
+            "apns", "APNs", note: "\(FigureText.counted(count, "connection"))", isWide: true, folds: true,
+            isWell: troubled.isEmpty, table.markup)
     }
 
     private static func row(_ client: FleetView.Client) -> [Markup] {
@@ -98,7 +112,9 @@ extension StatusPage {
             caption: "Credentials and how long they are good",
             columns: [.init("credential"), .init("ends"), .init("state")],
             rows: rows)
-        return PageFrame.section("credentials", "Credentials", table.markup)
+        let troubled = view.clients.contains { $0.isPaused || $0.isReplacementRefused || $0.daysLeft ?? .infinity < 14 }
+        return PageFrame.section(
+            "credentials", "Credentials", note: troubled ? "" : "in use", folds: true, isWell: !troubled, table.markup)
     }
 
     private static func end(_ days: Double?) -> Markup {
@@ -108,37 +124,12 @@ extension StatusPage {
         return days < 14 ? PageState.warning.badge(words) : words
     }
 
-    var brakes: Markup {
-        let breakers = view.clients.filter { $0.breaker > 0 }.map { client -> Markup in
-            let words: Markup = client.breaker > 1 ? "open: pushes wait" : "probes with one push"
-            return PageState.bad.badge(
-                "breaker of \(client.app) \(client.environment ?? "") \(client.credential ?? ""): \(words)")
-        }
-        var brakes: [ShardStatus.Brake] = []
-        for brake in snapshot.shards.flatMap(\.brakes) where !brakes.contains(brake) { brakes.append(brake) }
-        let held = brakes.map { brake in
-            PageState.warning.badge(
-                "brake of \(brake.app): no dead token is removed now, because too many were refused for one cause: \(brake.cause)"
-            )
-        }
-        let items = breakers + held
-        let shown = items.prefix(PageTable.rowsMax).map { "<li>\($0)</li>" as Markup }.joined()
-        let more: Markup = items.count > PageTable.rowsMax ? "<li>and \(items.count - PageTable.rowsMax) more</li>" : ""
-        return PageFrame.section(
-            "brakes", "Breakers and brakes",
-            items.isEmpty
-                ? "<p>\(PageState.good.badge("no breaker is open, no brake holds"))</p>" : "<ul>\(shown)\(more)</ul>")
-    }
-
     // MARK: - Redis
 
     var redis: Markup {
         var facts: [Markup] = []
-        if let spread = view.redisLatency {
-            facts.append(
-                "replies: half within \(FigureText.duration(spread.p50)), 99 % within \(FigureText.duration(spread.p99))"
-            )
-        }
+        let spread = view.redisLatency
+        if let spread { facts.append("half of the replies within \(FigureText.duration(spread.p50))") }
         if let errors = view.redisErrorRate, errors > 0 {
             facts.append(PageState.warning.badge("\(FigureText.number(errors)) errors a second"))
         }
@@ -146,7 +137,10 @@ extension StatusPage {
         let refusals = Set(snapshot.shards.compactMap(\.redisRefusal)).sorted()
         facts += refusals.prefix(4).map { PageState.bad.badge("refuses writes: \($0)") }
         return PageFrame.section(
-            "redis", "Redis", isWide: true,
+            "redis", "Redis", note: spread.map { "99 % of the replies within \(FigureText.duration($0.p99))" } ?? "",
+            isWide: true, folds: true,
+            isWell: refusals.isEmpty && view.redisErrorRate ?? 0 == 0
+                && snapshot.shards.allSatisfy { $0.redisPlaces.allSatisfy(\.isReady) },
             "<ul class=\"facts\">\(facts.map { "<li>\($0)</li>" as Markup }.joined())</ul>\(nodes.markup)")
     }
 
@@ -166,6 +160,7 @@ extension StatusPage {
         // For a single server the facts above show the errors, and it has no redirects.
         let rates = Dictionary(view.redisNodes.map { ($0.place, $0) }, uniquingKeysWith: { $1 })
         let isCluster = snapshot.shards.contains { $0.redisPlaces.contains { $0.node != nil } }
+        let hasWhy = sorted.contains { $0.value.why != nil }
         let rateColumns: [PageTable.Column] = [
             .init("errors/s", isNumber: true), .init("redirected or deferred/s", isNumber: true),
         ]
@@ -173,7 +168,7 @@ extension StatusPage {
         return PageTable(
             caption: "Redis' servers",
             columns: [.init("server"), .init("state"), .init("commands that wait", isNumber: true)]
-                + (isCluster ? rateColumns : []) + [.init("why")],
+                + (isCluster ? rateColumns : []) + (hasWhy ? [.init("why")] : []),
             rows: sorted.map { place, node in
                 let state =
                     node.ready == node.all
@@ -181,7 +176,7 @@ extension StatusPage {
                     : PageState.bad.badge("\(node.ready) of \(node.all) shards are connected")
                 let cells: [Markup] = ["\(place)", state, "\(node.waiting)"]
                 let counted = isCluster ? [rate(rates[place]?.errorRate), rate(rates[place]?.redirectRate)] : []
-                return cells + counted + ["\(node.why ?? "")"]
+                return cells + counted + (hasWhy ? ["\(node.why ?? "")"] : [])
             }, nothing: "none is known yet")
     }
 
@@ -192,14 +187,14 @@ extension StatusPage {
             "<li>\(app.id): \(app.accepted) pushes accepted, \(app.opened) opened</li>"
         }
         let more = snapshot.apps.count - items.count
+        let accepted = snapshot.apps.reduce(0) { $0 &+ $1.accepted }
         return PageFrame.section(
-            "apps", "Apps since the start",
+            "apps", "Apps", note: "\(FigureText.number(Double(accepted))) pushes since the start", folds: true,
             "<ul>\(items.joined())\(more > 0 ? "<li>and \(more) more</li>" : "")</ul>")
     }
 
     var process: Markup {
         var items: [Markup] = ["version <b>\(facts.version)</b>", "librdkafka <b>\(facts.library)</b>"]
-        if let seconds = facts.uptimeSeconds { items.append("runs for <b>\(Self.duration(seconds))</b>") }
         items.append("shards <b>\(snapshot.shards.count)</b>")
         if let cpu = view.cpu { items.append("CPU <b>\(FigureText.percent(cpu))</b> of one processor") }
         if let bytes = view.memoryBytes {
@@ -211,6 +206,9 @@ extension StatusPage {
             items.append(PageState.warning.badge("log lines lost since the start: \(FigureText.number(lost))"))
         }
         let list = items.map { "<li>\($0)</li>" as Markup }.joined()
-        return PageFrame.section("process", "Process", isWide: true, "<ul class=\"facts\">\(list)</ul>")
+        return PageFrame.section(
+            "process", "Process", note: facts.uptimeSeconds.map { "runs for \(FigureText.duration($0))" } ?? "",
+            folds: true, isWell: (view.lostLogLines ?? 0) == 0,
+            "<ul class=\"facts\">\(list)</ul>")
     }
 }

@@ -9,7 +9,16 @@ extension StatusPage {
     static let daysShown: Int64 = 31
 
     var statistics: Markup {
-        PageFrame.section("stats", "Hour by hour", note: "all workers, UTC", isWide: true, charts)
+        let accepted = FigureText.number(Double(today.accepted))
+        let note: Markup = facts.statistics == nil ? "" : "\(accepted) accepted in 24 h"
+        return PageFrame.section("stats", "Hour by hour", note: note, isWide: true, folds: true, charts)
+    }
+
+    private var hour: Int64 { facts.atMs / Self.hourMs * Self.hourMs }
+
+    /// The last 24 hours.
+    private var today: StatisticsNumbers {
+        facts.statistics?.sum(from: hour - 23 * Self.hourMs, to: hour + Self.hourMs) ?? StatisticsNumbers()
     }
 
     private var charts: Markup {
@@ -18,19 +27,17 @@ extension StatusPage {
         }
         let old: Markup =
             numbers.fault.map { "<p>\(PageState.warning.badge("\($0): these numbers are old"))</p>" } ?? ""
-        let hour = facts.atMs / Self.hourMs * Self.hourMs
         let day = facts.atMs / Self.dayMs * Self.dayMs
         let hours = (0..<Self.hoursShown).reversed().map { numbers.hours[hour - $0 * Self.hourMs] }
         let days = (0..<Self.daysShown).reversed().map { back in
             numbers.sum(from: day - back * Self.dayMs, to: day - (back - 1) * Self.dayMs)
         }
-        let today = numbers.sum(from: hour - 23 * Self.hourMs, to: hour + Self.hourMs)
         let all = days.reduce(StatisticsNumbers(), +)
         return """
             \(old)<div class="tiles two">\
             \(tile("By hour", today.accepted, "accepted in 24 h", hours, "an hour", ["−48 h", "−36 h", "−24 h", "−12 h", "now"]))\
             \(tile("By day", all.accepted, "accepted in 31 days", days, "a day", ["−30 d", "−20 d", "−10 d", "today"]))\
-            </div><ul class="facts"><li class="quiet">in 24 h</li>\(Self.legend(today))\(Self.rates(today))</ul>\
+            </div><ul class="facts"><li class="quiet">all workers, UTC, in 24 h:</li>\(Self.legend(today))\(Self.rates(today))</ul>\
             <p class="quiet"><code>carillon stats</code> shows the numbers by app, task, template and reason.</p>
             """
     }
@@ -49,7 +56,7 @@ extension StatusPage {
 
     /// The outcomes of the last 24 hours.
     private static func legend(_ numbers: StatisticsNumbers) -> Markup {
-        StatisticsBars.parts.map { verdict, number -> Markup in
+        StatisticsBars.parts.filter { numbers[keyPath: $0.number] > 0 }.map { verdict, number -> Markup in
             """
             <li><span class="key \(verdict.rawValue)" aria-hidden="true"></span>\(verdict.rawValue) \
             <b>\(FigureText.number(Double(numbers[keyPath: number])))</b></li>
@@ -58,12 +65,11 @@ extension StatusPage {
     }
 
     private static func rates(_ numbers: StatisticsNumbers) -> Markup {
-        let rates: [(Markup, Double?)] = [
-            ("arrived", numbers.arrivalRate), ("opened", numbers.openRate),
+        let rates: [(Markup, Double)] = [
+            ("arrived", numbers.arrivalRate ?? 0), ("opened", numbers.openRate ?? 0),
         ]
-        return rates.map { name, rate -> Markup in
-            rate.map { "<li>\(name) <b>\(FigureText.percent($0))</b> <span class=\"quiet\">of alerts</span></li>" }
-                ?? ""
+        return rates.filter { $0.1 > 0 }.map { name, rate -> Markup in
+            "<li>\(name) <b>\(FigureText.percent(rate))</b> <span class=\"quiet\">of alerts</span></li>"
         }.joined()
     }
 }

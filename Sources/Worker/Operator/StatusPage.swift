@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import APNs
+import Digits
 import Fleet
 import Telemetry
 
@@ -16,16 +17,15 @@ struct StatusPage {
     var markup: Markup {
         PageFrame(
             title: "\(snapshot.health.rawValue) – Carillon", state: state,
-            why: snapshot.headline.map { "\($0)" } ?? "",
             place: "\(facts.host) <span class=\"wide-only\">·</span> <span>\(facts.version)</span>", isLive: true,
             links: [
-                ("#health", "Health"), ("#flow", "Flow"), ("#outcomes", "Outcomes"), ("#stats", "Hours"),
-                ("#ask", "Why no push?"),
-                ("#lanes", "Latency"), ("#lag", "Lag"), ("#apns", "APNs"), ("#redis", "Redis"), ("#process", "Process"),
+                ("#health", "Health"), ("#ask", "Why no push?"), ("#flow", "Flow"), ("#outcomes", "Outcomes"),
+                ("#stats", "Hours"), ("#lanes", "Latency"), ("#lag", "Lag"), ("#apns", "APNs"), ("#redis", "Redis"),
+                ("#process", "Process"),
             ],
             body: [
-                health, flow, outcomes, deadLetters, limits, TraceForm(apps: snapshot.apps.map(\.id)).section,
-                statistics, lanes, lag, connections, credentials, brakes, redis, brokers, apps, process,
+                health, TraceForm(apps: snapshot.apps.map(\.id)).section, flow, outcomes, deadLetters, limits,
+                statistics, lanes, lag, connections, credentials, brokers, redis, apps, process,
             ].joined()
         ).markup
     }
@@ -33,21 +33,42 @@ struct StatusPage {
     // MARK: - Flow
 
     private var flow: Markup {
-        let tiles = [
-            tile(.read, "Events read", view.consumedRate), tile(.settled, "Events settled", view.settledRate),
-            tile(.pushed, "Pushes accepted", pushRate), tile(.delivered, "By long connection", view.deliveryRate),
-        ]
+        // Few worlds have devices on long connections.
+        let shown = FlowRing.Flow.allCases.filter { $0 != .delivered || facts.flow.hasEver($0) }
+        let most = shown.map { facts.flow.rates($0).max() ?? 0 }.max() ?? 0
+        let top = FlowGraph.top(over: most)
+        let tiles = shown.map { tile($0, top) }
         let waits: [(Double?, Markup)] = [
             (view.pendingEvents, "events in work"), (view.pendingRecipients, "recipients in work"),
-            (view.waitingForDevice, "waiting for their device's turn"), (view.parked, "parked"),
-            (view.heldDevices.flatMap { $0 > 0 ? $0 : nil }, "devices that wait because APNs answered 429"),
         ]
         let items = waits.compactMap { count, words in
             count.map { count -> Markup in "<li><b>\(FigureText.number(count))</b> \(words)</li>" }
         }
+        let scale: Markup =
+            "<li class=\"quiet\">each graph: 0 to \(FigureText.number(top)) a second, the last \(FigureText.duration(FlowRing.seconds))</li>"
+        let waiting = snapshot.waiting
+        let pushed: Markup = pushRate.map { "\(FigureText.number($0)) pushes a second" } ?? "measuring"
         return PageFrame.section(
-            "flow", "Flow", note: "the last \(FigureText.duration(FlowRing.seconds))", isWide: true,
-            "<div class=\"tiles\">\(tiles.joined())</div><ul class=\"facts\">\(items.joined())\(troubles)</ul>")
+            "flow", "Flow", note: waiting.count == 0 ? "\(pushed), none waits" : pushed, isWide: true, folds: true,
+            isWell: waiting.isPlanned && troubles.isEmpty,
+            "<div class=\"tiles\">\(tiles.joined())</div>\(Self.sentence(waiting, nowMs: facts.atMs))"
+                + "<ul class=\"facts\">\(items.joined())\(troubles)\(scale)</ul>")
+    }
+
+    /// How many pushes wait, since when, why and until when, as `/statusz` has it.
+    static func sentence(_ waiting: WaitingPushes, nowMs: Int64) -> Markup {
+        if waiting.count == 0 { return "" }
+        let causes = waiting.sorted.map { cause, part -> Markup in
+            let until: Markup = part.untilMs.map { " until \(InstantText.timeOrDate(ms: $0, nowMs: nowMs))" } ?? ""
+            let count: Markup = waiting.sorted.count == 1 ? "" : "<b>\(part.count)</b> "
+            return "\(count)\(cause.words)\(until)"
+        }
+        let oldest: Markup =
+            waiting.oldestMs.map { "; the oldest is of an event \(AgeText.short(nowMs &- $0)) ago" } ?? ""
+        return """
+            <p id="waiting"><b>\(waiting.count)</b> push\(waiting.count == 1 ? " waits" : "es wait"): \
+            \(causes.joined(", "))\(oldest).</p>
+            """
     }
 
     private var pushRate: Double? {
@@ -55,11 +76,18 @@ struct StatusPage {
         return view.attemptRates.first { $0.result == "accepted" }?.rate ?? 0
     }
 
-    private func tile(_ flow: FlowRing.Flow, _ words: Markup, _ rate: Double?) -> Markup {
+    private func tile(_ flow: FlowRing.Flow, _ top: Double) -> Markup {
+        let (words, rate): (Markup, Double?) =
+            switch flow {
+            case .read: ("Events read", view.consumedRate)
+            case .settled: ("Events settled", view.settledRate)
+            case .pushed: ("Pushes accepted", pushRate)
+            case .delivered: ("By long connection", view.deliveryRate)
+            }
         let number: Markup = rate.map { "\(FigureText.number($0))" } ?? "–"
         return """
             <div class="tile"><h3>\(words)</h3><p class="figure" id="flow-\(flow.rawValue)">\(number)\
-            <span class="unit"> a second</span></p>\(FlowGraph.markup(facts.flow.rates(flow), what: words))</div>
+            <span class="unit"> a second</span></p>\(FlowGraph.markup(facts.flow.rates(flow), to: top, what: words))</div>
 
             """
     }
@@ -78,9 +106,6 @@ struct StatusPage {
     }
 
     private var limits: Markup {
-        guard view.intervalSeconds != nil else {
-            return PageFrame.section("limits", "What limits it", "<p class=\"quiet\">measuring</p>")
-        }
         // Before a bound is reached, the time of waiting for them is not counted.
         let down = snapshot.parts.filter { ($0.name == .kafka || $0.name == .redis) && $0.state == .down }
         var rows = down.map { part -> [Markup] in ["\(part.title)", "–", "it is down: see Health"] }
@@ -90,11 +115,14 @@ struct StatusPage {
             let words = Backpressure.Cause(rawValue: limit.cause)?.words ?? ""
             return ["\(limit.cause)", "\(FigureText.percent(limit.share))", "\(words)"]
         }
+        let isKnown = view.intervalSeconds != nil
         let table = PageTable(
             caption: "Bounds that held work back, of all the time that the shards had",
             columns: [.init("bound"), .init("of the time", isNumber: true), .init("what it is")], rows: rows,
-            nothing: "Nothing: work is done as fast as it comes.")
-        return PageFrame.section("limits", "What limits it", table.markup)
+            nothing: "Work is done as fast as it comes.")
+        return PageFrame.section(
+            "limits", "What limits it", note: !isKnown ? "measuring" : rows.isEmpty ? "nothing" : "", folds: true,
+            isWell: rows.isEmpty, isKnown ? table.markup : "")
     }
 
     private var lanes: Markup {
@@ -102,22 +130,26 @@ struct StatusPage {
             let cells = snapshot.shards.compactMap { $0.endToEnd.dropFirst(Int(lane.rawValue)).first }
             let count = cells.reduce(UInt64(0)) { $0 &+ $1.count }
             guard count > 0 else { return nil }
-            func since(_ quantile: Double) -> Markup { Self.duration(Histogram.quantile(quantile, of: cells)) }
-            let now = view.lanes.first { $0.lane == "\(lane.name)" }?.spread
+            let recent = facts.lanes.first { $0.lane == "\(lane.name)" }?.spread
             return [
-                "\(String(describing: lane.name))", Self.duration(now?.p50), Self.duration(now?.p99), since(0.5),
-                since(0.99), since(0.999), "\(FigureText.number(Double(count)))",
+                "\(String(describing: lane.name))", Self.duration(recent?.p50), Self.duration(recent?.p99),
+                "\(FigureText.number(Double(count)))",
             ]
         }
         let table = PageTable(
-            caption: "From the event's time in Kafka to APNs' acceptance",
+            caption: "From the event's time in Kafka to APNs' acceptance, \(lastMinutes)",
             columns: [
-                .init("lane"), .init("p50 now", isNumber: true), .init("p99 now", isNumber: true),
-                .init("p50 since the start", isNumber: true), .init("p99 since the start", isNumber: true),
-                .init("p99.9 since the start", isNumber: true), .init("pushes", isNumber: true),
+                .init("lane"), .init("half within", isNumber: true), .init("99 % within", isNumber: true),
+                .init("pushes since the start", isNumber: true),
             ], rows: rows, nothing: "no push yet")
-        return PageFrame.section("lanes", "Latency", isWide: true, table.markup)
+        let note: Markup =
+            facts.endToEnd.map { "99 % within \(FigureText.duration($0.p99))" }
+            ?? "no push \(facts.recentSeconds == nil ? "yet" : lastMinutes)"
+        return PageFrame.section("lanes", "Latency", note: note, isWide: true, folds: true, table.markup)
     }
+
+    /// The time of what is called recent.
+    var lastMinutes: Markup { "in the last \(FigureText.duration(facts.recentSeconds ?? 0))" }
 
     static func duration(_ seconds: Double?) -> Markup { seconds.map { "\(FigureText.duration($0))" } ?? "–" }
 }
@@ -136,4 +168,27 @@ extension Backpressure.Cause {
         case .credential: "APNs refuses the credential"
         }
     }
+}
+
+extension WaitingPushes.Cause {
+    /// In words for people, behind `12 pushes wait:`.
+    var words: Markup {
+        switch self {
+        case .unavailable: "until APNs is available"
+        case .credential: "until APNs accepts the credential"
+        case .retryAfter: "because APNs asked for it"
+        case .behind: "behind an earlier push of their device"
+        case .desktopFirst: "for the user's desktop"
+        case .rate: "for limits.rate"
+        case .share: "until half of their app's share is free"
+        case .unclaimed: "for acks, while Redis refuses writes"
+        case .scheduled: "for their own time"
+        case .stream: "for a free stream to APNs"
+        }
+    }
+}
+
+extension WaitingPushes {
+    /// Nothing but what the messages themselves ask for.
+    var isPlanned: Bool { sorted.allSatisfy { $0.cause == .scheduled || $0.cause == .desktopFirst } }
 }

@@ -30,9 +30,8 @@ struct TraceForm {
             aria-describedby="ask-hint"></p>
             <p><button>Ask</button></p>
             </form>
-            <p id="ask-hint" class="quiet">The message is its <code>msg_id</code> (of a Live Activity its <code>event_id</code>). \
-            Traces are kept for <code>trace.ttl_h</code> hours (72 by default). Without a message the answer is what would happen \
-            to a plain message now.</p>
+            <p id="ask-hint" class="quiet">The message is its <code>msg_id</code>, of a Live Activity its <code>event_id</code>; kept \
+            for <code>trace.ttl_h</code> hours (72 by default). Without it: what would happen to a plain message now.</p>
             """)
     }
 }

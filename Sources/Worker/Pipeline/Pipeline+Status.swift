@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNs
 import EventLoop
 import Kafka
 import Redis
@@ -58,6 +59,8 @@ extension Pipeline {
         metrics.pendingRecipients.set(work.recipients.count)
         metrics.waitingForDevice.set(sender.waitingForDevice)
         metrics.scheduled.set(parking.scheduledCount)
+        // It goes through all that waits: less often where that is much.
+        if shard.steadyMs / 1_000 % Int64(1 + parking.count / 20_000) == 0 { waiting = waitingPushes }
         metrics.pausedPartitions.set(pausedCount)
         var oldestNanos: UInt64 = 0
         for intake in intakes {
@@ -67,6 +70,31 @@ extension Pipeline {
         reportGaps()
         measureBackpressure()
         metrics.loopLag.set(Double(shard.loop.takeLongestTurnNanos()) / 1_000_000_000)
+    }
+
+    private var waitingPushes: WaitingPushes {
+        var waiting = WaitingPushes()
+        parking.note(in: &waiting)
+        let parked = waiting.count
+        for app in apps.values {
+            waiting.add(.rate, app.paced.count)
+            for client in app.clients {
+                let apns = client.apns
+                if apns.isHeldUp {
+                    waiting.add(WaitingPushes.Cause(client.trouble), apns.queued)
+                } else {
+                    waiting.add(.stream, apns.waiting)
+                    waiting.add(.retryAfter, apns.queued - apns.waiting)
+                }
+            }
+        }
+        waiting.add(.behind, sender.waitingForDevice)
+        guard waiting.count > parked else { return waiting }
+        work.recipients.forEach { job in
+            guard let source = job.event.origin?.source, job.devices.contains(where: \.isPushing) else { return }
+            waiting.note(kafkaMs: source.kafkaMs)
+        }
+        return waiting
     }
 
     private func measureBackpressure() {

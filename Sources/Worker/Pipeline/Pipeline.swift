@@ -40,6 +40,8 @@ final class Pipeline {
     let apps: AppTable
     /// Denied members: routed after all decisions of this turn, and their marks are built after that.
     private let denied = Tray<RecipientJob>()
+    /// As of the last second.
+    var waiting = WaitingPushes()
     var tickTimer: LoopTimer?
     var stateTimer: LoopTimer?
     weak var owner: (any PipelineOwner)?

@@ -69,11 +69,18 @@ public struct ProcessPart: Sendable, Equatable {
         var rank: Int { endedMs == nil ? (state == .down ? 0 : 1) : 2 }
 
         /// `since 14:02:11` (UTC), or `ended 40 s ago`.
-        func time(nowMs: Int64) -> String? {
-            if let endedMs { return "ended \(AgeText.short(nowMs &- endedMs)) ago" }
-            guard let sinceMs else { return nil }
-            let since = InstantText.dateAndTime(seconds: sinceMs / 1000)
-            return "since \(sinceMs / 86_400_000 == nowMs / 86_400_000 ? String(since.suffix(8)) : since)"
+        func time(nowMs: Int64) -> String? { ended(nowMs: nowMs) ?? since(nowMs: nowMs) }
+
+        /// `now, since 14:02:11`, or `since 14:02:11, ended 40 s ago`.
+        func course(nowMs: Int64) -> String {
+            let times = [endedMs == nil ? "now" : nil, since(nowMs: nowMs), ended(nowMs: nowMs)]
+            return times.compactMap { $0 }.joined(separator: ", ")
+        }
+
+        private func ended(nowMs: Int64) -> String? { endedMs.map { "ended \(AgeText.short(nowMs &- $0)) ago" } }
+
+        private func since(nowMs: Int64) -> String? {
+            sinceMs.map { "since \(InstantText.timeOrDate(ms: $0, nowMs: nowMs))" }
         }
     }
 

@@ -81,6 +81,11 @@ public struct ProcessSnapshot: Sendable {
         return sums.values.sorted { $0.id < $1.id }
     }
 
+    /// The pushes of all shards that wait.
+    var waiting: WaitingPushes {
+        shards.reduce(into: WaitingPushes()) { $0.add($1.waiting) }
+    }
+
     /// The state as a whole.
     public enum Health: String, Sendable {
         case ok, degraded, down, starting, draining
@@ -159,6 +164,8 @@ public struct ProcessSnapshot: Sendable {
         writer.endArray()
         writer.member("kafka_library", KafkaConfiguration.libraryVersion)
         writeEndToEnd(to: &writer)
+        writer.key("waiting")
+        waiting.write(to: &writer)
         writer.key("apps")
         writer.beginArray()
         for app in apps { app.write(to: &writer) }

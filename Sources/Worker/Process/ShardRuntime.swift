@@ -98,7 +98,7 @@ package final class ShardRuntime: PipelineOwner {
             hasLostTokens: pipeline.tokenLoss.isStopped, olderData: pipeline.dataAge.olderText,
             pendingRecords: pipeline.pendingCount,
             pendingRecipients: pipeline.work.recipients.count,
-            parkedRecords: pipeline.parking.count, overShare: pipeline.appsOverShare,
+            parkedRecords: pipeline.parking.count, waiting: pipeline.waiting, overShare: pipeline.appsOverShare,
             settledRecords: pipeline.shard.metrics.recordsSettled.value, clients: clients,
             apps: pipeline.apps.values.map { app in
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)

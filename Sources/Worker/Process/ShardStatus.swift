@@ -27,6 +27,8 @@ public struct ShardStatus: Sendable {
     public var pendingRecipients: Int
     /// Records of `carillon.parked` in memory that wait for their due time.
     public var parkedRecords: Int
+    /// Its pushes that wait.
+    public var waiting = WaitingPushes()
     /// Apps over their share.
     public var overShare: [String]
     /// Records with all outcomes recorded, since the start.

@@ -37,7 +37,11 @@ struct HeldDeviceTests {
             #expect(refusals.count <= 9, "\(refusals.map { $0 - refusals[0] })")
             try until("the status says what waits", within: .seconds(5)) {
                 let status = try stage.page("/statusz", of: try stage.worker).text
+                let waiting = try JSONTree(parsing: Array(status.utf8))["waiting"]
+                let page = try stage.page("/", of: try stage.worker).text
                 return status.contains(#""held_devices_429":1"#) && status.contains(#""parked_records":\#(count)"#)
+                    && waiting?["pushes"]?.int == Int64(count) && waiting?["oldest_ms"]?.int != nil
+                    && page.contains("<b>\(count)</b> pushes wait: ")
             }
             let answeredMs = nowMs
             stage.answerPushes(nil)

@@ -14,20 +14,18 @@ import Testing
     @Test func everyPartIsThere() {
         let page = StatusPage(PageWorld.facts("im")).markup.html
         for id in [
-            "state", "why", "place", "health", "flow", "outcomes", "stats", "dead-letters", "limits", "ask", "lanes",
-            "lag",
-            "apns",
-            "credentials", "brakes", "redis", "kafka", "apps", "process",
+            "state", "place", "health", "flow", "outcomes", "stats", "dead-letters", "limits", "ask", "lanes", "lag",
+            "apns", "credentials", "redis", "kafka", "apps", "process",
         ] {
             #expect(page.components(separatedBy: "id=\"\(id)\"").count == 2, "\(id)")
         }
         for words in [
             "<h1>Carillon</h1>", "down", "brokers do not answer", "a machine",
             "im0: 12 pushes accepted, 3 opened",
-            "no dead token is removed now, because too many were refused for one cause: im",
+            "removal of dead tokens is stopped, too many by one cause: im",
             "a changed one is not in use", "in 3 days",
             "im: 1234 records",
-            "p50 now", "0 of 1 shards are connected", "paused", ">5<span class=\"unit\"> a second</span>",
+            "half within", "0 of 1 shards are connected", "paused", ">5<span class=\"unit\"> a second</span>",
             "commands wait for Redis; reading stops", "direct</th>", "librdkafka", "<label for=\"ask-user\">",
         ] {
             #expect(page.contains(words), "\(words)")
@@ -71,6 +69,42 @@ import Testing
         #expect(page.contains("and 200 more") && page.contains("and 60 more") && page.contains("and 260 more"))
         #expect(page.utf8.count < 200_000, "\(page.utf8.count)")
         #expect(!page.contains(String(repeating: "x", count: Markup.textMax + 1)))
+    }
+
+    @Test func `each cause of parking is one of waiting`() {
+        for cause in ParkCause.allCases { #expect(WaitingPushes.Cause(cause).rawValue == cause.rawValue) }
+    }
+
+    @Test func `what is never used takes no room, and what is well can be folded`() {
+        var facts = PageWorld.facts("im")
+        #expect(StatusPage(facts).markup.html.contains("By long connection"))
+        var ring = FlowRing()
+        for step in 0...UInt64(3) { ring.take([Double(step), 0, 0, 0], atNanos: step * FlowRing.stepNanos) }
+        facts.flow = ring
+        if var unused = facts.view.clients.first {
+            (unused.environment, unused.connections, unused.breaker) = ("unused", 0, 0)
+            (unused.isReplacementRefused, unused.daysLeft) = (false, nil)
+            facts.view.clients.append(unused)
+        }
+        let page = StatusPage(facts).markup.html
+        #expect(!page.contains("By long connection") && !page.contains("unused") && page.contains("Pushes accepted"))
+        #expect(page.contains("each graph: 0 to 1 a second"))
+        let heads = page.components(separatedBy: "<details data-well open>").count - 1
+        #expect(page.components(separatedBy: "<details open>").count - 1 + heads == 13)
+        #expect(heads > 2 && heads < 13, "its Redis is down, its certificate ends, its graphs are well")
+    }
+
+    @Test func `the page shows the latency of the last minutes, and none of the start`() {
+        let (watch, registry, _) = PageWorld.watch("im")
+        let cell = registry.histogram(
+            "carillon_event_end_to_end_seconds", help: "", labels: [("lane", "direct")], bounds: [0.1, 1], scale: 1e-3)
+        registry.gauge("process_start_time_seconds", help: "").set(1)
+        cell.observe(900)
+        watch.tick(ProcessSnapshot(), nowNanos: 1, wallMs: 0)
+        for _ in 0..<9 { cell.observe(50) }
+        watch.tick(ProcessSnapshot(), nowNanos: 20_000_000_000, wallMs: 0)
+        let facts = watch.facts(ProcessSnapshot(), nowNanos: 20_000_000_001, wallMs: 0)
+        #expect(facts.lanes.map(\.lane) == ["direct"] && facts.endToEnd?.p99 ?? 1 <= 0.1)
     }
 
     @Test func aRedisThatIsDownLimitsAlthoughNoBoundIsReached() {
@@ -144,7 +178,7 @@ import Testing
     @Test func allIsWellIsOneLineWithoutACard() {
         let page = StatusPage(Self.facts()).markup.html
         #expect(page.contains("All is well.") && page.contains("<title>ok – Carillon</title>"))
-        #expect(!page.contains("class=\"card") && page.contains("<p id=\"why\" data-live></p>"))
+        #expect(!page.contains("class=\"card"))
     }
 
     @Test func eachProblemIsACardWithItsCauseAndItsRunbook() {
@@ -156,6 +190,47 @@ import Testing
         #expect(page.contains("<title>degraded – Carillon</title>"))
         let lines = facts.snapshot.lines.joined()
         #expect(lines.contains("app im production: degraded: APNs accepted only 10 %") && facts.snapshot.isReady)
+    }
+
+    @Test func `a card says since when its problem is there, and whether it goes on`() {
+        var notes = HealthWorld.notes(rejected: 900)
+        func page(_ nowMs: Int64, _ times: inout ProblemTimes) -> String {
+            var facts = Self.facts(notes)
+            facts.snapshot.date(by: &times, nowMs: nowMs)
+            return StatusPage(facts).markup.html
+        }
+        var times = ProblemTimes()
+        // 22:13:20 UTC.
+        #expect(page(1_700_000_000_000, &times).contains("degraded <span class=\"quiet\">now, since 22:13:20</span>"))
+        notes[0].endedMs = 1_700_000_060_000
+        let later = page(1_700_000_100_000, &times)
+        #expect(later.contains("degraded <span class=\"quiet\">since 22:13:20, ended 40 s ago</span>"))
+        #expect(later.contains("class=\"card plain\"") && !later.contains("class=\"card warning\""))
+        let words = "APNs accepted only 10 % of 1000 pushes"
+        #expect(later.components(separatedBy: words).count == 2, "the reason stands once")
+    }
+
+    @Test func `a sentence says what waits, why, until when and since when, as the status does`() throws {
+        var facts = Self.facts()
+        #expect(StatusPage(facts).markup.html.contains("none waits"))
+        var shard = ReadinessTests.shard([ReadinessTests.client("im")])
+        shard.waiting.add(.unavailable, 60)
+        shard.waiting.note(kafkaMs: 1_700_000_000_000)
+        var other = shard
+        other.waiting.add(.retryAfter, 6, untilMs: 1_700_000_042_000)
+        facts.snapshot = ProcessSnapshot(shards: [shard, other])
+        facts.atMs = 1_700_000_040_000
+        let page = StatusPage(facts).markup.html
+        #expect(
+            page.contains(
+                "<b>126</b> pushes wait: <b>120</b> until APNs is available, <b>6</b> because APNs asked for it "
+                    + "until 22:14:02; the oldest is of an event 40 s ago."), "\(page)")
+        #expect(!page.contains("none waits") && page.contains("<section id=\"flow\""))
+        let status = try JSONTree(parsing: facts.snapshot.json)["waiting"]
+        #expect(status?["pushes"]?.int == 126 && status?["oldest_ms"]?.int == 1_700_000_000_000)
+        let why = status?["why"]?.array ?? []
+        #expect(why.map { $0["reason"]?.string } == ["unavailable", "retry_after"])
+        #expect(why.map { $0["pushes"]?.int } == [120, 6] && why.last?["until_ms"]?.int == 1_700_000_042_000)
     }
 
     @Test func everyAlertThatAProblemNamesHasARunbook() throws {
@@ -240,9 +315,15 @@ import Testing
 
     @Test(arguments: [[], [1], [0, 0], [1, .infinity, .nan, -3], Array(repeating: 1e300, count: 90)] as [[Double]])
     func anyRatesMakeAGraph(rates: [Double]) {
-        let graph = FlowGraph.markup(rates, what: "x").html
+        let graph = FlowGraph.markup(rates, to: FlowGraph.top(over: rates.max() ?? 0), what: "x").html
         #expect(graph.contains(rates.count > 1 ? "<svg" : "measuring"))
         #expect(!graph.contains("nan") && !graph.contains("inf\""))
+    }
+
+    @Test func `graphs share a scale that ends at a round number`() {
+        #expect([0, 1, 1.2, 19, 20, 21, 480].map { FlowGraph.top(over: $0) } == [1, 1, 1.5, 20, 20, 30, 600])
+        let half = FlowGraph.markup([10, 10], to: 20, what: "x").html
+        #expect(half.contains(",20.0 180.0,20.0\"/></svg>"), "half of the height: \(half)")
     }
 }
 

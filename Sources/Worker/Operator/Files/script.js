@@ -14,10 +14,12 @@
     if (link.textContent !== words) link.textContent = words;
   }
 
+  // Whether a part is folded is the reader's choice, until it has something to say.
   function takeAttributes(old, fresh) {
-    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+    if (old.hasAttribute("data-well") && !fresh.hasAttribute("data-well")) old.open = true;
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && name !== "open") old.removeAttribute(name);
     for (const { name, value } of fresh.attributes) {
-      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+      if (old.getAttribute(name) !== value && name !== "open") old.setAttribute(name, value);
     }
   }
 
@@ -62,6 +64,7 @@
     setTimeout(turn, everyMs);
   }
 
+  if (matchMedia("(width < 700px)").matches) for (const part of document.querySelectorAll("[data-well]")) part.open = false;
   pause.hidden = false;
   pause.addEventListener("click", () => {
     isPaused = !isPaused;

@@ -293,6 +293,11 @@ struct ParkedWheel {
         return moved
     }
 
+    /// All that waits here.
+    func forEach(_ body: (ParkedRecord) -> Void) {
+        for line in lines.values { for work in line.waiting { body(work.record) } }
+    }
+
     private mutating func remove(_ work: ParkedWork) {
         guard let place = lines[work.line]?.waiting.lastIndex(where: { $0 === work }) else { return }
         lines[work.line]?.waiting.remove(at: place)

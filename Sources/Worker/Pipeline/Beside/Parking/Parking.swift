@@ -92,6 +92,14 @@ final class Parking {
     /// Recipients in memory that wait for their due time, and records that wait for the broker.
     var count: Int { wheel.count + pending.count + progressing.reduce(0) { $0 + $1.progress.count } }
 
+    /// The pushes of all these.
+    func note(in waiting: inout WaitingPushes) {
+        let wallMs = shard.nowMs &- shard.steadyMs
+        wheel.forEach { waiting.add($0, wallMs: wallMs) }
+        pending.forEach { for record in $0.record.open { waiting.add(record, wallMs: wallMs) } }
+        for record in progressing.lazy.flatMap(\.progress) { waiting.add(record, wallMs: wallMs) }
+    }
+
     /// Scheduled messages in memory that wait for their time.
     var scheduledCount: Int { wheel.scheduledCount }
 
