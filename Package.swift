@@ -92,7 +92,7 @@ let package = Package(
         module("HTTP2", ["CNghttp2"]),
 
         // Recordings of topics: their lines, what is scrubbed of them, how they are replayed and judged.
-        module("Recording", ["JSON", "Digits", "Queues", "Crypto", "PushCore", "Telemetry"]),
+        module("Recording", ["JSON", "Digits", "Queues", "Crypto", "PushCore", "Telemetry", "CBuild"]),
 
         // What workers do now, of what their metrics and status tell: for `top` and the operator's page.
         module("Fleet", ["JSON", "Digits"]),

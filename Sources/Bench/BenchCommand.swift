@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Console
+import EventLoop
 import Kafka
 import LocalServers
 import Processes
+import Recording
+import Worker
 
 /// `carillon bench`: end-to-end load on embedded servers.
 public struct BenchCommand: Command, Sendable {
@@ -134,7 +137,10 @@ public struct BenchCommand: Command, Sendable {
     }
 
     private func play(_ bench: BenchServers) async throws -> ExitCode {
+        let comparison = try settings.comparePath.map { try ReportComparison(readingFrom: $0, BenchPage.figures) }
         var report = BenchReport(settings: settings)
+        report.origin = ReportOrigin(
+            startedMs: Loop.wallMs(), version: WorkerProcess.version, settings: settings.texts)
         say("binding \(settings.users) users …\n")
         report.bindsPerSecond = try await bench.bindUsers()
         try bench.makeGroups()
@@ -154,7 +160,9 @@ public struct BenchCommand: Command, Sendable {
             report.memory = try await MemoryPhase.run(bench)
         }
         let code = end(report)
-        if let path = settings.htmlPath { try Files.write(Array(BenchPage(report).html.utf8), to: path) }
+        if let path = settings.htmlPath {
+            try Files.write(Array(BenchPage(report, comparedBy: comparison).html.utf8), to: path)
+        }
         if settings.keeps { try await keep(bench) }
         return code
     }

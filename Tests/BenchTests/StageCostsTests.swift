@@ -3,6 +3,7 @@ import Console
 import EventLoop
 import JSON
 import Processes
+import Recording
 import Testing
 
 @testable import Bench
@@ -147,6 +148,38 @@ import Testing
         #expect(!html.contains("<script") && !html.contains("http://") && !html.contains("src="))
         let json = try JSONTree(parsing: Array(report.json.utf8))
         #expect(json["where"]?["stages"]?.array?.isEmpty == false)
+    }
+
+    @Test func `a bench is compared by its medians`() throws {
+        let arguments = ["--html", "x", "--compare", "y", "--events", "1000", "--group", "10"]
+        let settings = try BenchSettings(try Arguments(arguments, spec: BenchCommand.spec))
+        #expect(
+            settings.comparePath == "y" && settings.texts.contains("events 1000") && settings.texts.last == "group 10")
+        func report(_ seconds: [Double], _ startedMs: Int64) -> BenchReport {
+            var report = BenchReport(settings: settings)
+            report.origin = ReportOrigin(startedMs: startedMs, version: "1.0.0", settings: settings.texts)
+            report.throughput = seconds.map { seconds in
+                var outcome = ThroughputPhase.Outcome()
+                (outcome.pushes, outcome.recipients, outcome.acceptedByServer, outcome.seconds) = (
+                    1000, 1000, 1000, seconds
+                )
+                return outcome
+            }
+            return report
+        }
+        let earlier = report([1, 2, 5], 0)
+        let folder = try TemporaryFolder()
+        let path = try folder.write(Array(earlier.json.utf8), to: "old.json")
+        let comparison = try ReportComparison(readingFrom: path, BenchPage.figures)
+        let html = BenchPage(report([1], 60_000), comparedBy: comparison).html
+        #expect(html.contains("<td>a second</td><td>500</td><td>1\u{202F}000</td><td>+100 %</td>"), "\(html)")
+        #expect(html.contains("1970-01-01 00:01 UTC, carillon 1.0.0") && !html.contains("settings are others"))
+        #expect(throws: Arguments.UsageError.self) {
+            try BenchSettings(try Arguments(["--compare", "y"], spec: BenchCommand.spec))
+        }
+        #expect(throws: ReportComparison.Fault.self) {
+            try ReportComparison(readingFrom: path + "-absent", BenchPage.figures)
+        }
     }
 
     @Test(arguments: [["--apns"], ["--decide"]]) func stagesAreOfTheWholePathOnly(words: [String]) throws {

@@ -66,6 +66,33 @@ import Testing
             report.isWell && ReplayVerdict.sentence(report) == "everything is written; no worker reads these topics")
     }
 
+    @Test func `a page names date, build, machine and settings, and compares with an earlier run`() throws {
+        var earlier = Self.report()
+        earlier.writingSeconds = 4
+        earlier.origin = ReportOrigin(startedMs: 1_700_000_000_000, version: "0.9", settings: ["rate 1"])
+        var report = Self.report { $0.lost = 1 }
+        report.origin = ReportOrigin(startedMs: 1_700_000_060_000, version: "1.0.0", settings: ["rate 2", "speed <2>"])
+        let comparison = try ReportComparison(Array(earlier.json.utf8), of: "old.json", ReplayPage.figures)
+        let page = ReplayPage(report, comparedBy: comparison).html
+        #expect(page.contains("<p class=\"note\">2023-11-14 22:14 UTC, carillon 1.0.0 (") && page.contains("processor"))
+        #expect(page.contains("<br>rate 2, speed &lt;2&gt;</p>"))
+        #expect(page.contains("<td>records a second</td><td>1</td><td>2</td><td>+100 %</td>"), "\(page)")
+        #expect(page.contains("<td>lost</td><td>0</td><td>1</td><td>–</td>"))
+        #expect(page.contains("The earlier run: 2023-11-14 22:13 UTC, carillon 0.9 ("))
+        #expect(page.contains("Its settings are others: rate 1."))
+        earlier.origin?.settings = ["rate 2", "speed <2>"]
+        let same = try ReportComparison(Array(earlier.json.utf8), of: "old.json", ReplayPage.figures)
+        #expect(!ReplayPage(report, comparedBy: same).html.contains("settings are others"))
+        #expect(!ReplayPage(Self.report()).html.contains("Compared"))
+    }
+
+    @Test(arguments: ["", "{}", "[1]", "no JSON", #"{"rate":"fast"}"#])
+    func `what is no report is not compared with`(text: String) {
+        #expect(throws: ReportComparison.Fault.self) {
+            try ReportComparison(Array(text.utf8), of: "f", ReplayPage.figures)
+        }
+    }
+
     /// No address, no script, nothing of the outside's that is not escaped; every element is closed.
     @Test func thePageIsWholeInItself() {
         let page = ReplayPage(Self.report()).html

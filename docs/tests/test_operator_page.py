@@ -145,7 +145,9 @@ def test_on_a_phone_what_is_well_is_one_line_until_it_is_not(tab: Browser, page:
     tab.until("it was renewed", lambda: tab.text("#apps li") != before)
     assert tab.ask("document.querySelector('#lag details').open") is True
     assert tab.ask("document.querySelector('#redis details').open") is False
-    tab.ask("(window.fetch = async () => new Response(document.documentElement.outerHTML.replaceAll('data-well', 'data-ill')), 1)")
+    tab.ask(
+        "(window.fetch = async () => new Response(document.documentElement.outerHTML.replaceAll('data-well', 'data-ill')), 1)"
+    )
     tab.until("it opens", lambda: tab.ask("[...document.querySelectorAll('main details')].every(part => part.open)"))
 
 

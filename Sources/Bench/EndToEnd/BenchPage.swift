@@ -5,10 +5,22 @@ import Recording
 /// A bench's report as one self-contained HTML page.
 struct BenchPage {
     private let report: BenchReport
+    private let comparison: ReportComparison?
 
-    init(_ report: BenchReport) {
+    init(_ report: BenchReport, comparedBy comparison: ReportComparison? = nil) {
         self.report = report
+        self.comparison = comparison
     }
+
+    /// The figures that two runs are compared by.
+    static let figures: [ReportComparison.Figure] = [
+        .init("a second", "throughput", "per_s"), .init("worker, µs", "throughput", "worker_cpu_us"),
+        .init("redis-server, µs", "throughput", "redis_cpu_us"),
+        .init("simulator, µs", "throughput", "simulator_cpu_us"),
+        .init("h2load, µs", "h2load", "cpu_us"), .init("worker in h2load's requests", "worker_per_h2load"),
+        .init("latency p50, ms", "latency", "p50_ms"), .init("latency p99, ms", "latency", "p99_ms"),
+        .init("latency p99.9, ms", "latency", "p999_ms"), .init("bytes of a held push", "memory", "bytes_each"),
+    ]
 
     private var what: String { report.settings.sendsNothing ? "member" : "push" }
 
@@ -20,7 +32,9 @@ struct BenchPage {
             : "not every push was done once"
         return ReportPage.html(
             title: "carillon bench", heading: "carillon bench", verdict: verdict, isWell: report.isWell,
-            body: [tiles, stages, redis, commands, rounds, latency].joined(separator: "\n"))
+            origin: report.origin,
+            body: [tiles, comparison?.html(report.json) ?? "", stages, redis, commands, rounds, latency].joined(
+                separator: "\n"))
     }
 
     private var tiles: String {
@@ -29,7 +43,7 @@ struct BenchPage {
             BenchReport.median(throughput.map(value)) ?? 0
         }
         var tiles = [
-            ("a second, on one shard", ReportPage.number(Int(median(\.perSecond)))),
+            ("a second, on one shard", ReportPage.number(Int(median(\.perSecond).rounded()))),
             ("worker, µs per \(what)", Self.micros(median(\.workerMicros))),
             ("redis-server, µs per \(what)", Self.micros(median { $0.micros($0.redisNanos) })),
         ]
@@ -76,7 +90,7 @@ struct BenchPage {
     private var rounds: String {
         let rows = report.throughput.enumerated().map { index, outcome in
             [
-                "\(index + 1)", ReportPage.number(Int(outcome.perSecond)), Self.micros(outcome.workerMicros),
+                "\(index + 1)", ReportPage.number(Int(outcome.perSecond.rounded())), Self.micros(outcome.workerMicros),
                 Self.micros(outcome.micros(outcome.redisNanos)), Self.micros(outcome.micros(outcome.simulatorNanos)),
                 report.h2loadMicros(index).map(Self.micros) ?? "–",
             ]

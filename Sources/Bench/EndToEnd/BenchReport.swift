@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSON
+import Recording
 
 /// The results of a bench, as text for people and as one JSON object.
 struct BenchReport: JudgedReport {
     var settings: BenchSettings
+    var origin: ReportOrigin?
     var bindsPerSecond: Double = 0
     var throughput: [ThroughputPhase.Outcome] = []
     /// One more than rounds: before the first round and after each.
@@ -117,6 +119,7 @@ struct BenchReport: JudgedReport {
 
     var json: String {
         JSONWriter.line { writer in
+            origin?.write(to: &writer)
             writer.load(settings)
             writer.member("unsent", settings.isUnsent)
             writer.count("in_flight", settings.inFlight)

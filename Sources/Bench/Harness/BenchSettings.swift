@@ -52,6 +52,9 @@ struct BenchSettings {
     var showsStages: Bool
     /// File of the HTML report.
     var htmlPath: String?
+    var comparePath: String?
+    /// As given, without those about the report.
+    private let given: [String]
     /// Path of the carillon executable to compare with.
     var against: String?
     /// Only the APNs client, compared with h2load.
@@ -100,6 +103,7 @@ struct BenchSettings {
             "against", "BINARY", "this program's worker and BINARY's, both under the same load at the same time"),
         .flag("stages", "the time of a push by part: worker and Redis by stage, commands, allocations"),
         .value("html", "FILE", "the report as a page with plots, whole in itself; with --stages"),
+        .value("compare", "FILE", "with --html: the --json of an earlier run, whose figures stand beside these"),
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
 
@@ -179,6 +183,11 @@ struct BenchSettings {
         printsJSON = arguments.has("json")
         keeps = arguments.has("keep")
         htmlPath = arguments.string("html")
+        comparePath = arguments.string("compare")
+        given = arguments.given(without: ["html", "compare", "json", "keep", "stages"])
+        guard comparePath == nil || htmlPath != nil else {
+            throw Arguments.UsageError(message: "--compare needs --html")
+        }
         showsStages = arguments.has("stages") || htmlPath != nil
         guard !showsStages || !(isAPNsOnly || isDecideOnly || against != nil) else {
             throw Arguments.UsageError(message: "--stages and --html exclude --apns, --decide and --against")
@@ -191,6 +200,17 @@ struct BenchSettings {
             throw Arguments.UsageError(
                 message: "--against compares throughput: not with --apns, --decide, --unsent, --keep, --rate or --held")
         }
+    }
+
+    /// For a report: those of each run with their values, then what else was given.
+    var texts: [String] {
+        let usual: KeyValuePairs = [
+            "events": "\(events)", "users": "\(users)", "rounds": "\(rounds)", "shards": "\(shards)",
+            "in-flight": "\(inFlight)", "results": results, "rate": "\(rate)", "seconds": "\(seconds)",
+            "held": "\(held)",
+        ]
+        let others = given.filter { text in !usual.contains { text.hasPrefix("\($0.key) ") } }
+        return usual.map { "\($0.key) \($0.value)" } + (showsStages ? ["stages"] : []) + others
     }
 
     /// Parses `1,2,4`; nil means one.

@@ -5,17 +5,30 @@ internal import Telemetry
 /// and dark mode.
 public struct ReplayPage {
     private let report: ReplayReport
+    private let comparison: ReportComparison?
 
-    public init(_ report: ReplayReport) {
+    public init(_ report: ReplayReport, comparedBy comparison: ReportComparison? = nil) {
         self.report = report
+        self.comparison = comparison
     }
+
+    /// The figures that two runs are compared by.
+    public static let figures: [ReportComparison.Figure] = [
+        .init("records a second", "rate"), .init("seconds in all", "seconds_all"),
+        .init("written → outcome, p50 ms", "worker", "latency_ms", "written_to_outcome", "p50"),
+        .init("written → outcome, p99 ms", "worker", "latency_ms", "written_to_outcome", "p99"),
+        .init("accepted, since Kafka's time, p99 ms", "worker", "latency_ms", "accepted_in_worker", "p99"),
+        .init("recipients with an outcome", "worker", "recipients", "with_outcome"),
+        .init("lost", "worker", "recipients", "lost"), .init("duplicates", "worker", "duplicates"),
+    ]
 
     public var html: String {
         ReportPage.html(
             title: "Replay of \(report.file)",
             heading: "Replay of <code>\(HTMLText.escaped(report.file))</code>", verdict: ReplayVerdict.sentence(report),
-            isWell: report.isWell,
-            body: [tiles, flow, lag, outcomes, latencies, recipients, failures].joined(separator: "\n"))
+            isWell: report.isWell, origin: report.origin,
+            body: [tiles, comparison?.html(report.json) ?? "", flow, lag, outcomes, latencies, recipients, failures]
+                .joined(separator: "\n"))
     }
 
     // MARK: Parts

@@ -6,6 +6,8 @@ public struct ReplayReport: Sendable {
     public var file: String
     /// Unix ms.
     public var startedMs: Int64
+    /// Nil where nobody named it.
+    public var origin: ReportOrigin?
     /// Seconds until the last record was written.
     public var writingSeconds = 0.0
     public var seconds = 0.0
@@ -144,7 +146,7 @@ extension ReplayReport {
         var writer = JSONWriter()
         writer.beginObject()
         writer.member("file", file)
-        writer.member("started_ms", startedMs)
+        if let origin { origin.write(to: &writer) } else { writer.member("started_ms", startedMs) }
         writer.member("records", Int64(records))
         writer.member("written", Int64(writtenCount))
         writer.key("seconds")

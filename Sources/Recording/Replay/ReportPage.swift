@@ -10,7 +10,9 @@ public enum ReportPage {
     ///   - heading: the title as HTML.
     ///   - verdict: the result in a sentence, as plain text.
     ///   - body: HTML.
-    public static func html(title: String, heading: String, verdict: String, isWell: Bool, body: String) -> String {
+    public static func html(
+        title: String, heading: String, verdict: String, isWell: Bool, origin: ReportOrigin?, body: String
+    ) -> String {
         """
         <!doctype html>
         <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -19,10 +21,16 @@ public enum ReportPage {
         <style>\(style)</style></head><body><main>
         <h1>\(heading)</h1>
         <p class="verdict \(isWell ? "good" : "bad")">\(HTMLText.escaped(verdict))</p>
+        \(origin.map(place) ?? "")
         \(body)
         </main></body></html>
 
         """
+    }
+
+    private static func place(_ origin: ReportOrigin) -> String {
+        let settings = origin.settings.isEmpty ? "" : "<br>\(HTMLText.escaped(origin.settings.joined(separator: ", ")))"
+        return "<p class=\"note\">\(HTMLText.escaped(origin.text))\(settings)</p>"
     }
 
     private static let style = """

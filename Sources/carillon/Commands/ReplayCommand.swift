@@ -51,6 +51,7 @@ struct ReplayCommand: Command {
                 "the report waits while the worker makes progress within this time; 0: it covers writing only (10s)"
             ),
             .value("html", "FILE", "the report as a page with plots, whole in itself"),
+            .value("compare", "FILE", "with --html: the --json of an earlier run, whose figures stand beside these"),
             CommandSpec.json,
         ])
 
@@ -58,6 +59,9 @@ struct ReplayCommand: Command {
     private let topic: String?
     private var settings: ReplayRun.Settings
     private let html: String?
+    private let compare: String?
+    /// As given, without those about the report.
+    private let given: [String]
     private let isJSON: Bool
 
     init(_ arguments: Arguments) throws(Arguments.UsageError) {
@@ -65,6 +69,9 @@ struct ReplayCommand: Command {
         topic = arguments.string("topic")
         html = arguments.string("html")
         isJSON = arguments.has("json")
+        compare = arguments.string("compare")
+        if compare != nil, html == nil { throw Arguments.UsageError(message: "--compare needs --html") }
+        given = arguments.given(without: ["html", "compare", "json"])
         settings = ReplayRun.Settings(input: arguments.string("in") ?? "")
         settings.loops = arguments.has("loop")
         settings.freshIDs = arguments.has("fresh-ids")
@@ -103,20 +110,25 @@ struct ReplayCommand: Command {
         var settings = settings
         settings.topic = topic.map { TopicChoice.name($0, in: configuration) }
         do {
+            let comparison = try compare.map { try ReportComparison(readingFrom: $0, ReplayPage.figures) }
             let stop = StopFlag(try EndSignals())
             let run = try ReplayRun(settings, configuration, stop: stop)
             var report = try run.play()
+            report.origin = ReportOrigin(
+                startedMs: report.startedMs, version: WorkerProcess.version, settings: given)
             if var worker = report.worker {
                 try await ReplaySilent.judge(&worker, run, configuration)
                 report.worker = worker
             }
             Terminal.out(asJSON: isJSON, json: report.json, text: ReplayText.people(report))
-            if let html { try write(ReplayPage(report).html, to: html) }
+            if let html { try write(ReplayPage(report, comparedBy: comparison).html, to: html) }
             return report.isWell ? .done : .failed
         } catch let fault as LineReader.Fault {
             Terminal.err("carillon replay: \(fault.message)\n")
         } catch let fault as ReplayFault {
             Terminal.err("carillon replay: \(fault.message)\n")
+        } catch let fault as ReportComparison.Fault {
+            Terminal.err("carillon replay: \(fault.description)\n")
         } catch let fault as FileFault {
             Terminal.err("carillon replay: \(fault)\n")
         } catch {
