@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from html import escape
+from math import cos, tau
 from pathlib import Path
 
 from chaos.servers import now_ms
@@ -34,6 +35,20 @@ def picture(tab: Browser, name: str) -> None:
     subprocess.run(["pngquant", "--force", "--strip", "--ext", ".png", "64", str(path)], check=True)
 
 
+def history(world: SmallWorld) -> None:
+    """A month of numbers as other workers counted them, in the shape of days and weeks, around what this one sends."""
+    hour = now_ms() // 3_600_000
+    client = world.redis.client()
+    for time_h in range(hour - 31 * 24, hour + 1):
+        daily = 0.55 - 0.45 * cos((time_h % 24 - 3) * tau / 24)
+        weekly = 0.7 if (time_h // 24 + 4) % 7 in (0, 6) else 1
+        share = now_ms() % 3_600_000 / 3_600_000 if time_h == hour else 1
+        accepted = round(70_000 * daily * weekly * share)
+        numbers = {"s": accepted, "a": accepted, "A": accepted, "x": accepted // 18, "r": accepted // 900}
+        numbers |= {"v": accepted * 9 // 10, "w": accepted // 6}
+        client.hset(f"c:t:{{n}}h{time_h}:im", mapping={f".{letter}": count for letter, count in numbers.items()})
+
+
 def page(tab: Browser, url: str) -> None:
     tab.open(url)
     tab.until("rates are known", lambda: tab.text("#flow-2").strip()[0] in "123456789")
@@ -41,9 +56,10 @@ def page(tab: Browser, url: str) -> None:
     for name, size, dark in (
         ("page-light", (1100, 1500), False),
         ("page-dark", (1100, 1500), True),
-        ("page-phone", (360, 1500), False),
+        ("page-phone", (360, 1340), False),
     ):
         tab.show(size, dark)
+        tab.open(url)
         picture(tab, name)
 
 
@@ -121,6 +137,7 @@ def main() -> None:
         world = SmallWorld(binary, Path(folder))
         try:
             world.open()
+            history(world)
             mute(world)
             with Traffic(world), Browser() as tab:
                 time.sleep(SECONDS)

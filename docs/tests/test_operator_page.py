@@ -136,8 +136,9 @@ def test_on_a_phone_what_is_well_is_one_line_until_it_is_not(tab: Browser, page:
     places = tab.ask("[...document.querySelectorAll('main section')].map(section => section.id)")
     assert places[:3] == ["health", "ask", "flow"]
     assert tab.ask("document.querySelectorAll('[data-well]').length") >= 8
-    high = "[...document.querySelectorAll('[data-well]')].filter(part => part.open || part.offsetHeight > 48).map(part => part.outerHTML)"
-    assert tab.ask(high) == []
+    assert (
+        tab.ask("[...document.querySelectorAll('[data-well]')].filter(part => part.open || part.offsetHeight > 48).length") == 0
+    )
     # The reader's choice stays, and what is no longer well opens.
     tab.ask("document.querySelector('#lag summary').click()")
     before = tab.text("#apps li")

@@ -11,7 +11,9 @@ extension StatusPage {
             return (rate * (facts.recentSeconds ?? 0)).rounded()
         }
         let (all, failed, parked) = (count(Verdict.allCases), count([.rejected, .expired]), count([.parked]))
-        var note: Markup = all > 0 ? "\(FigureText.number(all)) \(lastMinutes)" : "none yet"
+        var note: Markup =
+            all > 0
+            ? "\(FigureText.number(all)) in \(FigureText.duration(facts.recentSeconds ?? 0))" : "none yet"
         if failed > 0 { note += ", \(FigureText.number(failed)) failed" }
         if parked > 0 { note += ", \(FigureText.number(parked)) parked" }
         return PageFrame.section(

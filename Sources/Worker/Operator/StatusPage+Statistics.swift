@@ -10,7 +10,7 @@ extension StatusPage {
 
     var statistics: Markup {
         let accepted = FigureText.number(Double(today.accepted))
-        let note: Markup = facts.statistics == nil ? "" : "\(accepted) accepted in 24 h"
+        let note: Markup = facts.statistics == nil ? "" : "\(accepted) in 24 h"
         return PageFrame.section("stats", "Hour by hour", note: note, isWide: true, folds: true, charts)
     }
 

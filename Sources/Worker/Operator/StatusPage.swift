@@ -39,10 +39,10 @@ struct StatusPage {
         let top = FlowGraph.top(over: most)
         let tiles = shown.map { tile($0, top) }
         let waits: [(Double?, Markup)] = [
-            (view.pendingEvents, "events in work"), (view.pendingRecipients, "recipients in work"),
+            (view.pendingEvents, "event"), (view.pendingRecipients, "recipient"),
         ]
         let items = waits.compactMap { count, words in
-            count.map { count -> Markup in "<li><b>\(FigureText.number(count))</b> \(words)</li>" }
+            count.map { "<li><b>\(FigureText.number($0))</b> \(words)\($0 == 1 ? "" : "s") in work</li>" as Markup }
         }
         let scale: Markup =
             "<li class=\"quiet\">each graph: 0 to \(FigureText.number(top)) a second, the last \(FigureText.duration(FlowRing.seconds))</li>"
