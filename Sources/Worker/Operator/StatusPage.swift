@@ -64,7 +64,7 @@ struct StatusPage {
             return "\(count)\(cause.words)\(until)"
         }
         let oldest: Markup =
-            waiting.oldestMs.map { "; the oldest is of an event \(AgeText.short(nowMs &- $0)) ago" } ?? ""
+            waiting.oldestMs.map { "; the oldest event is \(AgeText.short(nowMs &- $0)) old" } ?? ""
         return """
             <p id="waiting"><b>\(waiting.count)</b> push\(waiting.count == 1 ? " waits" : "es wait"): \
             \(causes.joined(", "))\(oldest).</p>

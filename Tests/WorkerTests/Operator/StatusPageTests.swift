@@ -224,7 +224,7 @@ import Testing
         #expect(
             page.contains(
                 "<b>126</b> pushes wait: <b>120</b> until APNs is available, <b>6</b> because APNs asked for it "
-                    + "until 22:14:02; the oldest is of an event 40 s ago."), "\(page)")
+                    + "until 22:14:02; the oldest event is 40 s old."), "\(page)")
         #expect(!page.contains("none waits") && page.contains("<section id=\"flow\""))
         let status = try JSONTree(parsing: facts.snapshot.json)["waiting"]
         #expect(status?["pushes"]?.int == 126 && status?["oldest_ms"]?.int == 1_700_000_000_000)
