@@ -9,12 +9,29 @@ extension JudgeTests {
             $0.push("m1", pid: "p1", at: 13)
         },
         Row("a life that begins by a late clock", nil) {
-            $0.allowance.clockSlackMs = 45_000
+            $0.readLate()
             $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 40 }
         },
         Row("a life that begins before a late clock", "the payload") {
-            $0.allowance.clockSlackMs = 45_000
+            $0.readLate()
             $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 50 }
+        },
+        Row("a life that begins by a late clock, of a message with a Kafka time", "the payload") {
+            $0.readLate(hasOddTimes: false)
+            $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 40 }
+        },
+        Row("an update", nil) { $0.update(secondsLate: 0) },
+        Row("an update with the time of a late clock", nil) {
+            $0.readLate()
+            $0.update(secondsLate: 40)
+        },
+        Row("an update with a time before that of a late clock", "the payload") {
+            $0.readLate()
+            $0.update(secondsLate: 50)
+        },
+        Row("an update with the time of a late clock, and a Kafka time", "the payload") {
+            $0.readLate(hasOddTimes: false)
+            $0.update(secondsLate: 40)
         },
         Row("to another user", "no push to another user") {
             $0.state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 15)
@@ -209,6 +226,19 @@ extension JudgeTests {
             $0.observed.results["s2"]?.outcome = "stale"
             $0.state("s3", .showsDetail(true), at: 5.2)
         },
+        Row("a stale read that a later one replaced by a late clock", nil) {
+            $0.readLate()
+            $0.readTwice()
+        },
+        Row("a stale read that a later one replaced", "results") { $0.readTwice() },
+        Row("a stale report that a late clock makes older than the one before", nil) {
+            $0.readLate(by: 5000)
+            $0.reportTwice()
+        },
+        Row("a stale report that a late clock makes not old enough", "results") {
+            $0.readLate(by: 1500)
+            $0.reportTwice()
+        },
         Row("a stale bind of a phone that another user took later", nil) {
             $0.allowance.mayRepeat = true
             $0.state("s2", .bind(device: "d1", token: "v1", type: .voip), at: 95)
@@ -283,6 +313,45 @@ extension JudgeTests {
 }
 
 extension HistoryOfOneDay {
+    /// A worker's clock is late, and records have no usable Kafka time.
+    fileprivate mutating func readLate(by ms: Int64 = 45_000, hasOddTimes: Bool = true) {
+        (allowance.clockSlackMs, allowance.hasOddTimes) = (ms, hasOddTimes)
+    }
+
+    /// A Live Activity has an update, whose time is that late.
+    fileprivate mutating func update(secondsLate: Int64) {
+        state("s2", .bind(device: "d1", token: "a1", type: .activity), at: 2)
+        send("e3", "e3", conversation: "a", seq: 0, kind: .activity, at: 50) {
+            $0.activity = Sent.Activity(id: "a", step: .update)
+        }
+        push("e3", pid: "p3", badge: nil, to: "a1", at: 51) {
+            $0.payload = .object([
+                "aps": .object([
+                    "timestamp": .number(Self.ms(50) / 1000 - secondsLate), "event": .text("update"),
+                    "content-state": .object(["event": .text("e3")]),
+                ])
+            ])
+            ($0.type, $0.topic, $0.priority) = ("liveactivity", "com.example.im.push-type.liveactivity", 10)
+            $0.body = nil
+        }
+        outcome("e3", "accepted", "ok", device: "d1", pid: "p3", at: 52)
+    }
+
+    /// Two reads of the first message; the earlier one is stale.
+    fileprivate mutating func readTwice() {
+        state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30)
+        state("s3", .read(conversation: "u1_u2", upTo: 1), at: 35)
+        observed.results["s2"] = Observed.StateResult(atNanos: Self.nanos(40), outcome: "stale")
+        setProbe(badge: 2)
+    }
+
+    /// Two reports; the later one is stale.
+    fileprivate mutating func reportTwice() {
+        state("s2", .report(value: 7, clientMs: Self.ms(13)), at: 13.1)
+        state("s3", .report(value: 7, clientMs: Self.ms(15)), at: 15.1)
+        observed.results["s3"]?.outcome = "stale"
+    }
+
     fileprivate mutating func open(_ pid: String, _ message: String, _ id: String, _ outcome: String) {
         state(id, .pushReport(device: "d1", pid: pid, messageID: message, isOpened: true), at: 15)
         observed.results[id]?.outcome = outcome

@@ -205,6 +205,14 @@ struct Judge {
     func steps(_ event: Sent, _ uid: String, until nanos: UInt64) -> Steps {
         let revoke = revokes["\(event.app) \(event.messageID)"]
         return Steps(
+    /// How far a reader's clock may set back the time of a record without a usable Kafka time (contract section 0, "Times").
+    var lateClockMs: Int64 {
+        allowance.hasOddTimes && (1000...Self.clockStepMs).contains(clock.slackMs) ? clock.slackMs : 0
+    }
+
+    /// From so far on a worker corrects times that are ahead of its own.
+    static let clockStepMs: Int64 = 60_000
+
             event, uid, app: app(event.app), groupLevel: levels["\(event.app) \(event.conversation) \(uid)"] ?? 0,
             history: history(event.app, uid),
             revokes: revoke.map { [Steps.StepTime(writtenNanos: $0.atNanos)] } ?? [], from: event.atNanos, to: nanos,

@@ -8,9 +8,6 @@ extension Judge {
         if clock.slackMs <= Self.clockStepMs { checkStale() }
     }
 
-    /// From so far on a worker corrects times that are ahead of its own.
-    private static let clockStepMs: Int64 = 60_000
-
     /// A change is `stale` only where a newer one was written; one whose first answer was lost is a `repeat`.
     private mutating func checkStale() {
         for history in histories.sorted(by: { $0.key < $1.key }) {
@@ -21,7 +18,8 @@ extension Judge {
                     !lostStates.contains(state.eventID), !voidBinds.contains(state.eventID)
                 else { continue }
                 let isLater = states.enumerated().contains { place, other in
-                    place != index && other.atNanos <= result.atNanos && other.replaces(state, isLater: place > index)
+                    place != index && other.atNanos <= result.atNanos
+                        && other.replaces(state, isLater: place > index, lateClockMs: lateClockMs)
                 }
                 let isTaken = tokens[state.token ?? ""]?.last { $0.atNanos <= result.atNanos }
                 if !isLater, !isSwitched(state, by: result.atNanos), !isOvertaken(state, by: result.atNanos),
@@ -135,20 +133,23 @@ extension Judge {
 
 extension StateSent {
     /// After this change of the same user, the other one is no longer a change.
-    fileprivate func replaces(_ other: StateSent, isLater: Bool) -> Bool {
-        switch (kind, other.kind) {
+    ///
+    /// - Parameter lateClockMs: how much older than its record a change may be.
+    fileprivate func replaces(_ other: StateSent, isLater: Bool, lateClockMs: Int64) -> Bool {
+        let otherMs = other.sentMs - lateClockMs
+        return switch (kind, other.kind) {
         case (.bind(let device, _, let type), .bind(let otherDevice, _, let otherType)):
             isLater && device == otherDevice && type == otherType
         case (.mute(let conversation, _, _), .mute(let otherConversation, _, _)):
-            conversation == otherConversation && sentMs >= other.sentMs
+            conversation == otherConversation && sentMs >= otherMs
         case (.quiet, .quiet), (.showsDetail, .showsDetail), (.quietSwitch, .quietSwitch), (.quietLevel, .quietLevel),
             (.quiet, .quietSwitch), (.quiet, .quietLevel), (.language, .language), (.phone, .phone),
             (.desktopPolicy, .desktopPolicy), (.snooze, .snooze):
-            sentMs >= other.sentMs
-        case (.typeLevel(let type, _), .typeLevel(let otherType, _)): type == otherType && sentMs >= other.sentMs
-        case (.report(_, let ms), .report(_, let otherMs)): ms >= otherMs
+            sentMs >= otherMs
+        case (.typeLevel(let type, _), .typeLevel(let otherType, _)): type == otherType && sentMs >= otherMs
+        case (.report(_, let ms), .report(_, let clientMs)): ms >= min(clientMs, otherMs)
         case (.read(let conversation, let upTo), .read(let otherConversation, let otherUpTo)):
-            conversation == otherConversation && upTo >= otherUpTo && sentMs <= other.sentMs
+            conversation == otherConversation && upTo >= otherUpTo && sentMs - lateClockMs <= other.sentMs
         default: false
         }
     }

@@ -27,9 +27,7 @@ extension Judge {
         if push.priority != priority { return "its priority is \(push.priority ?? -1), not \(priority)" }
         if event.kind != .activity, !event.push.isVoip {
             let ms = event.push.expireMs ?? event.sentMs + 86_400_000
-            // The life of a message without a usable Kafka time begins by its reader's clock at the latest.
-            let isOffClock = event.push.expireMs == nil && (1000...60_000).contains(clock.slackMs)
-            let earliest = isOffClock ? ms - clock.slackMs : ms
+            let earliest = event.push.expireMs == nil ? ms - lateClockMs : ms
             if !(max(1, earliest / 1000)...max(1, ms / 1000)).contains(push.expiration ?? -1) {
                 return "its expiration is \(push.expiration ?? -1), not \(ms / 1000)"
             }
@@ -216,8 +214,11 @@ extension Judge {
 
     private func faultActivity(_ aps: [String: JudgeJSON], _ event: Sent) -> String? {
         guard let activity = event.activity else { return nil }
+        let seconds = aps["timestamp"]?.number ?? -1
+        let latest = event.sentMs / 1000
+        let isInTime = ((event.sentMs - lateClockMs) / 1000...latest).contains(seconds)
         var wanted: [String: JudgeJSON] = [
-            "timestamp": .number(event.sentMs / 1000), "event": .text(activity.step.rawValue),
+            "timestamp": .number(isInTime ? seconds : latest), "event": .text(activity.step.rawValue),
             "content-state": .object(["event": .text(event.eventID)]),
         ]
         if activity.step == .start {
