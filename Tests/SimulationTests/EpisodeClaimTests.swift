@@ -11,7 +11,8 @@ struct EpisodeClaimTests {
         "a Retry-After that is a date", "an event to a broadcast channel",
         "an older bind of the device changes nothing",
         "an SMS in place of a push", "bad events", "clear_on_read shows the lower number", "custom keys",
-        "no ack from a phone in the foreground", "one push of a device is in flight", "times of a message",
+        "messages in order in a conversation", "no ack from a phone in the foreground",
+        "one push of a device is in flight", "times of a message",
     ]
 
     private static func play(_ names: Set<String>, _ change: (inout AppSettings) -> Void) -> World.Episodes? {
@@ -72,6 +73,7 @@ struct EpisodeClaimTests {
         Row("ends", changeOutcomes { $0.reason = "other" }),
         Row("accepted") { $0.pushes += $0.pushes },
         Row("counts", changePushes { $0.badge = 77 }),
+        Row("rises", changePushes { $0.badge = $0.badge.map { 7 - $0 } }),
         Row("has", changePushes { $0.payload = .object([:]) }),
         Row("custom", changePushes { $0.payload = .object([:]) }),
         Row("header", changePushes { $0.expiration = 1 }),

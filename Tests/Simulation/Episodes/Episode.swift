@@ -45,6 +45,9 @@ struct Episode: Sendable {
         case accepted(SentNote, token: String, Int)
         /// The number of unread messages after this one, as the app's settings show it. Nil: the alert has none.
         case counts(SentNote, device: String, Int64?)
+        /// The numbers of these messages, of which the first is the first unread one, never fall. Each includes its own message, and may
+        /// include later ones: it is read when the push is sent.
+        case rises([SentNote], device: String)
         /// A member of the payload; nil: it is not there.
         case has(SentNote, device: String, path: String, JudgeJSON?)
         /// A custom key at the place that the profile has for it.

@@ -45,13 +45,20 @@ struct EpisodeJudge {
                 ? nil : fault(note, "was accepted \(own.count) times at …\(token.suffix(4)), not \(count)")
         case .counts(let note, let device, let number):
             guard let push = push(note, device) else { return fault(note, "has no push to \(device)") }
-            var wanted = number
-            switch app.badge {
-            case .server: wanted = number.map { app.badgeCap > 0 ? min(app.badgeCap, $0) : $0 }
-            case .none: wanted = nil
-            case .sender: wanted = push.payload?["aps"]?["own"] == nil ? nil : number
-            }
+            let wanted = shown(number, in: push)
             return push.badge == wanted ? nil : fault(note, "has the number \(push.badge ?? -1), not \(wanted ?? -1)")
+        case .rises(let notes, let device):
+            var least: Int64 = 0
+            for (place, note) in notes.enumerated() {
+                guard let push = push(note, device) else { return fault(note, "has no push to \(device)") }
+                least = max(least, Int64(place + 1))
+                let most = max(least, Int64(notes.count))
+                guard (least...most).contains(where: { shown($0, in: push) == push.badge }) else {
+                    return fault(note, "has the number \(push.badge ?? -1), not \(least) to \(most)")
+                }
+                least = push.badge ?? least
+            }
+            return nil
         case .has(let note, let device, let path, let wanted):
             guard let payload = push(note, device)?.payload else { return fault(note, "has no push to \(device)") }
             if path == "aps.mutable-content", app.badge == .none, wanted != nil { return nil }
@@ -160,6 +167,15 @@ struct EpisodeJudge {
     /// The accepted request of a device.
     private func push(_ note: SentNote, _ device: String) -> Observed.Push? {
         requests(note, device).last { $0.status == 200 }
+    }
+
+    /// How the app's settings show a number of unread messages.
+    private func shown(_ number: Int64?, in push: Observed.Push) -> Int64? {
+        switch app.badge {
+        case .server: number.map { app.badgeCap > 0 ? min(app.badgeCap, $0) : $0 }
+        case .none: nil
+        case .sender: push.payload?["aps"]?["own"] == nil ? nil : number
+        }
     }
 
     private func text(_ json: JudgeJSON?) -> String { json.map { "\($0)" } ?? "none" }

@@ -178,7 +178,7 @@ extension Episode {
             c.wait(2)
             let all = (0..<6).map { _ in c.message() }
             c.claim(.order(all, token: token))
-            for (place, message) in all.enumerated() { c.claim(.counts(message, device: "p", Int64(place + 1))) }
+            c.claim(.rises(all, device: "p"))
         },
     ]
 }
