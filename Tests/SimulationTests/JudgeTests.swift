@@ -156,6 +156,8 @@ struct JudgeTests {
             $0.forget("e2", "m2")
             $0.outcome("e2", "suppressed", "token_moved", device: "d1", at: 22)
         },
+        Row("moved, as its token was removed while it waited", nil) { $0.removeToken(after: 19) },
+        Row("moved, and its token was removed before", "the reason") { $0.removeToken(after: 15) },
         Row("long connection only", "the reason") {
             $0.forget("e2", "m2")
             $0.outcome("e2", "suppressed", "connection_only", device: "d1", at: 22)
@@ -192,6 +194,25 @@ extension HistoryOfOneDay {
     mutating func deny(_ reason: String) {
         forget("e2", "m2")
         outcome("e2", "suppressed", reason, at: 22)
+    }
+
+    /// APNs refuses the token for a message of that time. The second message ends as if the token had moved.
+    fileprivate mutating func removeToken(after seconds: Double) {
+        sources.answers = [
+            AnswerPeriod(fromNanos: Self.nanos(seconds), toNanos: .max, status: 410, token: "t1")
+        ]
+        forget("e2", "m2")
+        forget("e9", "m9")
+        send("e3", "m3", conversation: "u1_u3", seq: 1, at: seconds)
+        push("m3", pid: "p3", badge: 2, status: 410, at: seconds + 1.5) { $0.reason = "Unregistered" }
+        outcome("e3", "rejected", "Unregistered", device: "d1", pid: "p3", badge: 2, at: seconds + 1.6)
+        observed.feedback = [
+            .init(
+                atNanos: Self.nanos(seconds + 1.6), app: "im", uid: "u1", device: "d1", token: "t1",
+                cause: "Unregistered", boundMs: Self.ms(1))
+        ]
+        outcome("e2", "suppressed", "token_moved", device: "d1", at: 22)
+        outcome("e9", "suppressed", "no_token", at: 92)
     }
 
     mutating func setProbe(badge: Int64) {

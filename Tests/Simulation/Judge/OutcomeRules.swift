@@ -119,7 +119,8 @@ extension Judge {
             case "desktop_online":
                 if !history.mayHaveDesktop(from: event.atNanos, to: outcome.atNanos) { return "no desktop is live" }
                 if !mayWaitForDesktop(event, history, outcome.atNanos) { return "the phones need not wait" }
-            case "token_moved": if !mayMove(event, history, outcome.atNanos) { return "no token moved" }
+            case "token_moved":
+                if !mayMove(event, history, outcome.atNanos), !mayBeRemoved(outcome, event) { return "no token moved" }
             case "payload_too_large":
                 if (event.push.key?.utf8.count ?? 0) < 3000 { return "its payload fits" }
             case "no_recipients": return "the contract gives no such reason here"
@@ -179,6 +180,17 @@ extension Judge {
 
     private func mayWaitForDesktop(_ event: Sent, _ history: History, _ nanos: UInt64) -> Bool {
         history.policies(from: event.atNanos, to: nanos).contains { !$0.pushes }
+    }
+
+    /// APNs refused a token of the device, and it was removed, while the push waited.
+    private func mayBeRemoved(_ outcome: Observed.Outcome, _ event: Sent) -> Bool {
+        observed.feedback.contains { feedback in
+            feedback.app == event.app && feedback.uid == outcome.uid && feedback.device == outcome.device
+                && feedback.atNanos >= event.atNanos
+                && observed.pushes.contains {
+                    $0.token == feedback.token && $0.reason == feedback.cause && $0.atNanos <= outcome.atNanos
+                }
+        }
     }
 
     /// A token of the user was bound, or replaced, or taken by another user, between the event and its outcome; or Redis lost it.
