@@ -124,9 +124,14 @@ extension JudgeTests {
             $0.deliver("e2", at: 20.1)
             $0.observed.deliveries[0].ackByMs = HistoryOfOneDay.ms(28)
         },
-        Row("while a desktop is live", "desktops") {
-            $0.move("pc", "fg", isDesktop: true, at: 15)
-            $0.state("s2", .desktopPolicy(pushes: false, holdSeconds: 0), at: 16)
+        Row("while a desktop is live", "desktops") { $0.waitForDesktop() },
+        Row("while the lease of a live desktop is lost", nil) {
+            $0.waitForDesktop()
+            $0.loseLease(renewedAt: 19.5)
+        },
+        Row("after the lease of a live desktop is back", "desktops") {
+            $0.waitForDesktop()
+            $0.loseLease(renewedAt: 18.2)
         },
         Row("before its hold is over", "desktops") {
             $0.move("pc", "fg", isDesktop: true, at: 15)
@@ -335,6 +340,19 @@ extension HistoryOfOneDay {
             $0.body = nil
         }
         outcome("e3", "accepted", "ok", device: "d1", pid: "p3", at: 52)
+    }
+
+    /// The phone waits for a desktop, which is live until the last message.
+    fileprivate mutating func waitForDesktop() {
+        move("pc", "fg", isDesktop: true, at: 15)
+        move("pc", "off", isDesktop: true, at: 60)
+        state("s2", .desktopPolicy(pushes: false, holdSeconds: 0), at: 16)
+    }
+
+    /// Redis returns with older data, without the lease of the gateway.
+    fileprivate mutating func loseLease(renewedAt seconds: Double) {
+        allowance.losses = [Loss(fromNanos: Self.nanos(17), toNanos: Self.nanos(18), tags: ["gw-1"])]
+        sources.renewals["gw-1"] = [Self.nanos(14), Self.nanos(seconds)]
     }
 
     /// Two reads of the first message; the earlier one is stale.

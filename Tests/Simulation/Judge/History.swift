@@ -12,6 +12,7 @@ struct History {
     /// When Redis lost a key of the user: from then on its connections are uncertain.
     var lostFromNanos: UInt64 = .max
     var leaseLosses: [LeaseLoss] = []
+    var leaseDoubts: [LeaseDoubt] = []
     /// Another user bound a token of this one at some time, or APNs refused it.
     var mayLoseTokens = false
     /// How far the clock of a worker may be off.
@@ -23,7 +24,7 @@ struct History {
     /// The user's tokens after each of `states`, where it changed them.
     private(set) var wallets: [Wallet] = []
     /// A worker keeps a lease for a second.
-    private static let leaseNanos: UInt64 = 1_500_000_000
+    static let leaseNanos: UInt64 = 1_500_000_000
 
     /// A token of the user, with what its binds said.
     struct Token: Equatable {
@@ -165,6 +166,19 @@ struct History {
 
     // MARK: Connections
 
+    /// A time at which Redis may have had an older lease of the gateway, or none.
+    struct LeaseDoubt {
+        var gateway: String
+        var fromNanos: UInt64
+        var toNanos: UInt64
+    }
+
+    private func isLeaseSure(_ gateway: String, from: UInt64, to: UInt64) -> Bool {
+        !leaseDoubts.contains {
+            $0.gateway == gateway && $0.fromNanos <= to && $0.toNanos >= from
+        }
+    }
+
     /// A device's connection, and from when to when.
     struct Span {
         var move: Move
@@ -233,6 +247,7 @@ struct History {
             && spans(of: device).contains { span in
                 guard let until = span.surelyUntil(slack: clockSlackNanos) else { return false }
                 return span.surelyFromNanos < from && until > to
+                    && isLeaseSure(span.move.gateway, from: from, to: to)
             }
     }
 
@@ -254,6 +269,7 @@ struct History {
             one.openConversation == conversation && !one.isDesktop
                 && spans(of: one.device).contains {
                     $0.move.openConversation == conversation && $0.surelyFromNanos < from
+                        && isLeaseSure($0.move.gateway, from: from, to: to)
                         && $0.surelyUntil(slack: clockSlackNanos).map { $0 > to } ?? false
                 }
         }

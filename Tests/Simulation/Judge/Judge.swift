@@ -83,6 +83,7 @@ struct Judge {
         ) { $0.token ?? "" }
         self.tokens = tokens
         let moves = Dictionary(grouping: traffic.moves) { "\($0.app) \($0.uid)" }
+        let leaseDoubts = Self.leaseDoubts(allowance.losses, traffic.renewals)
         var histories: [String: History] = [:]
         for (key, states) in Dictionary(grouping: states, by: { "\($0.app) \($0.uid)" }) {
             var unsure = lostStates
@@ -95,6 +96,7 @@ struct Judge {
                 states: states, moves: moves[key] ?? [], observed: observed, unsure: unsure, void: voidBinds)
             history.movesEndNanos = traffic.movesEndNanos
             history.leaseLosses = traffic.leaseLosses
+            history.leaseDoubts = leaseDoubts
             history.clockSlackNanos = UInt64(clock.slackMs) &* 1_000_000
             history.mayLoseTokens = states.contains { state in
                 guard let token = state.token else { return false }
@@ -122,6 +124,8 @@ struct Judge {
         var moves: [Move] = []
         var movesEndNanos: UInt64 = .max
         var leaseLosses: [LeaseLoss] = []
+        /// When Redis took the lease of a gateway.
+        var renewals: [String: [UInt64]] = [:]
         var originMs: Int64 = 0
         /// Answers that APNs gave by fault.
         var answers: [AnswerPeriod] = []
@@ -201,10 +205,6 @@ struct Judge {
         histories["\(app) \(uid)"] ?? History(states: [], moves: [], observed: observed)
     }
 
-    /// The steps for a recipient between the event and that time.
-    func steps(_ event: Sent, _ uid: String, until nanos: UInt64) -> Steps {
-        let revoke = revokes["\(event.app) \(event.messageID)"]
-        return Steps(
     /// How far a reader's clock may set back the time of a record without a usable Kafka time (contract section 0, "Times").
     var lateClockMs: Int64 {
         allowance.hasOddTimes && (1000...Self.clockStepMs).contains(clock.slackMs) ? clock.slackMs : 0
@@ -213,6 +213,10 @@ struct Judge {
     /// From so far on a worker corrects times that are ahead of its own.
     static let clockStepMs: Int64 = 60_000
 
+    /// The steps for a recipient between the event and that time.
+    func steps(_ event: Sent, _ uid: String, until nanos: UInt64) -> Steps {
+        let revoke = revokes["\(event.app) \(event.messageID)"]
+        return Steps(
             event, uid, app: app(event.app), groupLevel: levels["\(event.app) \(event.conversation) \(uid)"] ?? 0,
             history: history(event.app, uid),
             revokes: revoke.map { [Steps.StepTime(writtenNanos: $0.atNanos)] } ?? [], from: event.atNanos, to: nanos,

@@ -48,6 +48,16 @@ extension Judge {
         }
     }
 
+    /// When Redis may have had an older lease of a gateway, or none: from the loss of its key until the gateway has renewed it.
+    static func leaseDoubts(_ losses: [Loss], _ renewals: [String: [UInt64]]) -> [History.LeaseDoubt] {
+        losses.flatMap { loss in
+            renewals.filter { loss.tags.contains($0.key) }.map { gateway, times in
+                let renewed = times.first { $0 >= loss.toNanos }.map { $0 + History.leaseNanos }
+                return History.LeaseDoubt(gateway: gateway, fromNanos: loss.fromNanos, toNanos: renewed ?? .max)
+            }
+        }
+    }
+
     /// The first loss of a key of the user, such as its presence.
     static func firstLoss(of app: String, _ uid: String, _ losses: [Loss]) -> UInt64 {
         losses.filter { $0.tags.contains("\(app):\(uid)") }.map(\.fromNanos).min() ?? .max

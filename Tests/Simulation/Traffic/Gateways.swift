@@ -16,7 +16,7 @@ final class Gateways {
     private let system: SimulatedSystem
     private let traffic: Traffic
     private let story: Story
-    private let command: ([String]) -> Void
+    private let command: ([String]) -> [UInt8]
     private var random: SmallRandom
     private var isOver = false
     /// What they wrote, for the judge.
@@ -32,10 +32,12 @@ final class Gateways {
     private var returnNanos: [String: UInt64] = [:]
     /// Losses of leases, for the judge.
     private(set) var leaseLosses: [LeaseLoss] = []
+    /// When Redis took the lease of a gateway, for the judge.
+    private(set) var renewals: [String: [UInt64]] = [:]
     private var connections: Int64 = 0
 
     init(
-        _ traffic: Traffic, system: SimulatedSystem, story: Story, command: @escaping ([String]) -> Void
+        _ traffic: Traffic, system: SimulatedSystem, story: Story, command: @escaping ([String]) -> [UInt8]
     ) {
         self.traffic = traffic
         self.system = system
@@ -65,7 +67,7 @@ final class Gateways {
     func end() {
         isOver = true
         endNanos = system.nowNanos
-        for person in traffic.people { command(["DEL", "p:{\(person.tag)}"]) }
+        for person in traffic.people { _ = command(["DEL", "p:{\(person.tag)}"]) }
     }
 
     private func renewLeases() {
@@ -74,7 +76,10 @@ final class Gateways {
         system.after(nanos: 3 * Self.second) { [weak self] in self?.renewLeases() }
     }
 
-    private func renew(_ name: String) { command(["SET", "gw:{\(name)}", "\(epochs[name] ?? 1)", "EX", "10"]) }
+    private func renew(_ name: String) {
+        let reply = command(["SET", "gw:{\(name)}", "\(epochs[name] ?? 1)", "EX", "10"])
+        if reply.first == UInt8(ascii: "+") { renewals[name, default: []].append(system.nowNanos) }
+    }
 
     /// A gateway ends, and comes back with another epoch. Its presence entries are void.
     private func fail() {
@@ -114,8 +119,8 @@ final class Gateways {
         let value =
             "\(state),\(device.platform),\(gateway),\(epoch),\(connections),\(system.wallMs),\(since),\(open ?? "-"),"
             + (hasLocal ? "l" : "-")
-        command(["HSET", "p:{\(person.tag)}", device.name, value])
-        command(["EXPIRE", "p:{\(person.tag)}", "180"])
+        _ = command(["HSET", "p:{\(person.tag)}", device.name, value])
+        _ = command(["EXPIRE", "p:{\(person.tag)}", "180"])
         moves.append(
             Move(
                 app: person.app, uid: person.uid, device: device.name, atNanos: system.nowNanos, state: state,

@@ -341,7 +341,8 @@ public final class World {
         let sources = Judge.Sources(
             sent: traffic.sent, states: traffic.states, apps: plan.apps, groups: traffic.groups,
             moves: gateways?.moves ?? [], movesEndNanos: gateways?.endNanos ?? .max,
-            leaseLosses: gateways?.leaseLosses ?? [], originMs: system.originMs, answers: faults?.answers ?? [])
+            leaseLosses: gateways?.leaseLosses ?? [], renewals: gateways?.renewals ?? [:], originMs: system.originMs,
+            answers: faults?.answers ?? [])
         allowance.losses = faults?.losses ?? []
         allowance.lostEvents = faults?.lostEvents ?? []
         allowance.hadOneProcess = workers.count == 1
