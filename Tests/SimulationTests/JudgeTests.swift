@@ -92,6 +92,20 @@ struct JudgeTests {
             $0.state("s2", .ack(device: "d1", messageID: "m2"), at: 21)
             $0.outcome("e2", "online", "acked", device: "d1", at: 22)
         },
+        Row("an alert after the push to the next owner of the token", nil) {
+            $0.state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 9.9)
+            $0.observed.results["s2"]?.atNanos = HistoryOfOneDay.nanos(11.1)
+            $0.move("d1", "fg", at: 5)
+            $0.move("d1", "off", at: 15)
+            $0.change("e1") { $0.recipients = ["u1", "u2"] }
+            ($0.observed.outcomes[0].uid, $0.observed.outcomes[0].device) = ("u2", "x1")
+            $0.deliver("e1", at: 11.5)
+            $0.state("s3", .ack(device: "d1", messageID: "m1"), at: 12)
+            $0.outcome("e1", "online", "acked", device: "d1", at: 12.6)
+            $0.deny("no_token")
+            $0.forget("e9", "m9")
+            $0.outcome("e9", "suppressed", "no_token", at: 92)
+        },
         Row("a report is the new base", nil) {
             $0.state("s2", .report(value: 7, clientMs: HistoryOfOneDay.ms(15)), at: 15.1)
             $0.observed.pushes[1].badge = 8
