@@ -244,6 +244,16 @@ extension JudgeTests {
             $0.readLate(by: 1500)
             $0.reportTwice()
         },
+        Row("a window that a late clock makes older than the one before", nil) {
+            $0.readLate()
+            $0.endWindow()
+        },
+        Row("a window that ended", "the reason") { $0.endWindow() },
+        Row("a bind that a late clock makes older than the switch before", nil) {
+            $0.readLate()
+            $0.bindAgain()
+        },
+        Row("a bind after a switch is ignored", "results") { $0.bindAgain() },
         Row("a stale bind of a phone that another user took later", nil) {
             $0.allowance.mayRepeat = true
             $0.state("s2", .bind(device: "d1", token: "v1", type: .voip), at: 95)
@@ -361,6 +371,22 @@ extension HistoryOfOneDay {
         state("s3", .read(conversation: "u1_u2", upTo: 1), at: 35)
         observed.results["s2"] = Observed.StateResult(atNanos: Self.nanos(40), outcome: "stale")
         setProbe(badge: 2)
+    }
+
+    /// A window begins and ends, and denies the second message.
+    fileprivate mutating func endWindow() {
+        state("s2", .quiet(.init(isOn: true, start: 0, end: 1439, level: 5)), at: 15)
+        state("s3", .quiet(.init(isOn: false, start: 0, end: 1439, level: 5)), at: 16)
+        deny("dnd")
+    }
+
+    /// The phone goes to another user and back; the second bind is ignored.
+    fileprivate mutating func bindAgain() {
+        state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 30)
+        state("s3", .bind(device: "d1", token: "t1", type: .alert), at: 35)
+        observed.results["s3"]?.outcome = "ignored"
+        forget("e9", "m9")
+        outcome("e9", "suppressed", "no_token", at: 92)
     }
 
     /// Two reports; the later one is stale.

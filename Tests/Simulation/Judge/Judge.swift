@@ -16,6 +16,8 @@ struct Judge {
     var slackNanos: UInt64
     /// The wall clock of the world, and how far that of a worker may be from it.
     let clock: Steps.Clock
+    /// How far a reader's clock may set back the time of a record without a usable Kafka time (contract section 0, "Times").
+    let lateClockMs: Int64
     /// Answers that APNs gave by fault.
     let answers: [AnswerPeriod]
     private(set) var violations: [Violation] = []
@@ -52,6 +54,8 @@ struct Judge {
         self.allowance = allowance
         (mayRepeat, mayReorder, slackNanos) = (allowance.mayRepeat, allowance.mayReorder, allowance.slackNanos)
         clock = Steps.Clock(originMs: traffic.originMs, slackMs: allowance.clockSlackMs)
+        let isLate = allowance.hasOddTimes && (1000...Self.clockStepMs).contains(allowance.clockSlackMs)
+        lateClockMs = isLate ? allowance.clockSlackMs : 0
         answers = traffic.answers
         lostStates = Self.lostStates(traffic.states, observed, allowance.losses)
         (voidBinds, unsureTokens) = Self.voidBinds(
@@ -92,6 +96,7 @@ struct Judge {
                 unsure.formUnion(
                     states.map(\.eventID).filter { observed.results[$0]?.outcome == "stale" })
             }
+            unsure.formUnion(Self.overtakenStates(states, lateClockMs: lateClockMs))
             var history = History(
                 states: states, moves: moves[key] ?? [], observed: observed, unsure: unsure, void: voidBinds)
             history.movesEndNanos = traffic.movesEndNanos
@@ -203,11 +208,6 @@ struct Judge {
 
     func history(_ app: String, _ uid: String) -> History {
         histories["\(app) \(uid)"] ?? History(states: [], moves: [], observed: observed)
-    }
-
-    /// How far a reader's clock may set back the time of a record without a usable Kafka time (contract section 0, "Times").
-    var lateClockMs: Int64 {
-        allowance.hasOddTimes && (1000...Self.clockStepMs).contains(clock.slackMs) ? clock.slackMs : 0
     }
 
     /// From so far on a worker corrects times that are ahead of its own.

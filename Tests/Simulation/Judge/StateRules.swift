@@ -31,6 +31,14 @@ extension Judge {
         }
     }
 
+    /// Changes that a late clock may have made older than an earlier one of the same user: they hold, or not, or in part.
+    static func overtakenStates(_ states: [StateSent], lateClockMs: Int64) -> [String] {
+        guard lateClockMs > 0 else { return [] }
+        return states.indices.filter { index in
+            states[..<index].contains { $0.replaces(states[index], isLater: false, lateClockMs: lateClockMs) }
+        }.map { states[$0].eventID }
+    }
+
     /// A bind that is no newer was applied first.
     private func isOvertaken(_ state: StateSent, by nanos: UInt64) -> Bool {
         states.contains { other in
@@ -43,11 +51,12 @@ extension Judge {
     /// The bind's phone went to another user, who bound a token of it later. A bind that is applied after that one has ended.
     private func isSwitched(_ state: StateSent, by nanos: UInt64) -> Bool {
         guard case .bind(let device, _, _) = state.kind else { return false }
+        let lateNanos = UInt64(lateClockMs) &* 1_000_000
         return tokens.values.contains { changes in
             zip(changes, changes.dropFirst()).contains { former, bind in
                 guard case .bind(device, _, _) = former.kind else { return false }
                 return former.app == state.app && former.uid == state.uid && bind.uid != state.uid
-                    && bind.tokenType != nil && bind.atNanos >= state.atNanos && bind.atNanos <= nanos
+                    && bind.tokenType != nil && bind.atNanos &+ lateNanos >= state.atNanos && bind.atNanos <= nanos
             }
         }
     }
@@ -89,7 +98,8 @@ extension Judge {
             let isSame = earlier.last { $0.token == token }.map {
                 $0.tokenType != nil && $0.words.version == state.words.version
             }
-            if isSame == true { return nil }
+            // A late clock may make it older than the switch before it.
+            if isSame == true || lateClockMs > 0 && isSwitched(state, by: result.atNanos) { return nil }
             return result.outcome == "applied" ? nil : "it is the newest bind"
         case .unbind(_, let token):
             guard let bind = tokens[token]?.last(where: { $0.atNanos < state.atNanos }), bind.uid == state.uid,
