@@ -309,6 +309,11 @@ extension JudgeTests {
             $0.observed.counted = ["im accepted": 5]
         },
         Row("a message more", "the badge") { $0.setProbe(badge: 4) },
+        Row("copies that a late clock counts twice", nil) {
+            $0.readLate()
+            $0.countTwice()
+        },
+        Row("copies that count twice", "the badge") { $0.countTwice() },
         Row("a message less", "the badge") { $0.setProbe(badge: 2) },
         Row("what was read", "the badge") { $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30) },
         Row("what was revoked", "the badge") {
@@ -387,6 +392,13 @@ extension HistoryOfOneDay {
         observed.results["s3"]?.outcome = "ignored"
         forget("e9", "m9")
         outcome("e9", "suppressed", "no_token", at: 92)
+    }
+
+    /// Two processes read the second message in two partitions, and both count it.
+    fileprivate mutating func countTwice() {
+        copy("e2")
+        allowance.hadOneProcess = false
+        setProbe(badge: 4)
     }
 
     /// Two reports; the later one is stale.

@@ -68,7 +68,7 @@ extension Judge {
         }
     }
 
-    /// How often the message counts.
+    /// How often the message counts: 0 or 1, or 2 of copies with two times.
     private func counted(_ event: Sent, _ uid: String) -> (least: Int64, greatest: Int64) {
         guard event.kind == .message || event.kind == .probe || event.kind == .revoke && event.revokeBadge == "count"
         else {
@@ -79,16 +79,21 @@ extension Judge {
         // An earlier try may have counted it before the event expired as a whole.
         guard let last = own.map(\.atNanos).max() else { return (0, mayRepeat ? 1 : 0) }
         let steps = steps(event, uid, until: last)
+        let most: Int64 = mayHaveTwoTimes(event) ? 2 : 1
         switch steps.counts {
         case .never: return (0, 0)
-        case .maybe: return (0, 1)
+        case .maybe: return (0, most)
         case .always: break
         }
         // It may have expired before it was counted, or been read.
         let isOpen = own.contains { ["expired", "already_read", "revoked"].contains($0.reason) }
         if own.contains(where: { $0.device.isEmpty && $0.reason == "expired" }), !mayRepeat { return (0, 0) }
-        // Of a time that is ahead of Kafka's, Kafka's counts: two copies then have two entries until one of them ends.
-        return (isOpen || mayHaveLost(event, uid) ? 0 : 1, event.isCopied && clock.slackMs > 1000 ? 2 : 1)
+        return (isOpen || mayHaveLost(event, uid) ? 0 : 1, most)
+    }
+
+    /// Two processes read the copies, one of which has no Kafka time, by a late clock: the badge's ledger knows a message by its time.
+    private func mayHaveTwoTimes(_ event: Sent) -> Bool {
+        event.isCopied && lateClockMs > 0 && !allowance.hadOneProcess
     }
 
     /// What took it off may be lost.
