@@ -172,6 +172,15 @@ struct JudgeTests {
         },
         Row("moved, as its token was removed while it waited", nil) { $0.removeToken(after: 19) },
         Row("moved, and its token was removed before", "the reason") { $0.removeToken(after: 15) },
+        Row("removed, with the time that a late clock gave its bind", nil) {
+            $0.removeToken(after: 19)
+            ($0.allowance.clockSlackMs, $0.allowance.hasOddTimes) = (45_000, true)
+            $0.observed.feedback[0].boundMs -= 40_000
+        },
+        Row("removed, with another time of its bind", "feedback") {
+            $0.removeToken(after: 19)
+            $0.observed.feedback[0].boundMs -= 40_000
+        },
         Row("long connection only", "the reason") {
             $0.forget("e2", "m2")
             $0.outcome("e2", "suppressed", "connection_only", device: "d1", at: 22)

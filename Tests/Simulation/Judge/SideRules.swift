@@ -63,7 +63,8 @@ extension Judge {
             let binds = (tokens[feedback.token] ?? []).filter { $0.tokenType != nil }
             let isBound = binds.contains { bind in
                 guard case .bind(feedback.device, _, _) = bind.kind else { return false }
-                return bind.uid == feedback.uid && bind.sentMs == feedback.boundMs
+                return bind.uid == feedback.uid
+                    && (bind.sentMs - lateClockMs...bind.sentMs).contains(feedback.boundMs)
             }
             if !isBound {
                 found("feedback", "\(name) was not bound then", "")
