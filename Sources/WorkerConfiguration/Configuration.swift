@@ -206,6 +206,8 @@ public struct Configuration: Sendable {
     public struct Limits: Sendable, Equatable {
         /// Pushes per second over all shards; 0 for no limit.
         public var rate = 0
+        /// Background pushes to a device in an hour; 0 for no limit.
+        public var backgroundPerHour = 0
         /// Maximum pushes in flight per shard.
         public var inFlight = 2_000
         /// Maximum connections to APNs per shard, environment and credential set; opened as needed.

@@ -279,8 +279,12 @@ extension ConfigurationReader {
     private func limits(_ app: Section, _ limits: inout Configuration.Limits) {
         let section = app.optionalSection(
             "limits",
-            keys: ["rate", "in_flight", "connections", "answer_s", "unknown_tries", "share", "removals", "suspects"])
+            keys: [
+                "rate", "background_per_hour", "in_flight", "connections", "answer_s", "unknown_tries", "share",
+                "removals", "suspects",
+            ])
         if let rate = section.int("rate", in: 0...10_000_000) { limits.rate = rate }
+        if let count = section.int("background_per_hour", in: 0...10_000) { limits.backgroundPerHour = count }
         if let count = section.int("in_flight", in: 1...1_000_000) { limits.inFlight = count }
         if let count = section.int("connections", in: 1...256) { limits.connections = count }
         if let seconds = section.seconds("answer_s", in: 0.1...300) { limits.answerSeconds = seconds }

@@ -121,6 +121,7 @@ public struct EffectiveConfiguration: Sendable {
           connections: 16
           answer_s: 5
           unknown_tries: 2
+          background_per_hour: 0
           share: 0.5
           removals: { window_s: 300, minimum: 50, share: 0.3, cool_down_s: 600 }
           suspects: { silent_d: 60, unconfirmed_s: 0 }

@@ -203,7 +203,14 @@ struct ScriptGenerator {
 
     private mutating func settings() -> [[UInt8]] {
         let user = user()
-        switch words.below(10) {
+        switch words.below(11) {
+        case 10:
+            return call(
+                HourScripts.takePlace, [key("c:f:", user)],
+                [
+                    "d\(words.below(2))", "2", "p\(words.below(9))", String(time()),
+                    String(Self.base + 1000 * words.below(7_300)), words.pick(["0", "1"]),
+                ])
         case 9: return forgetting(user)
         case 0...2:
             let pairs = words.some(3) { words in
@@ -241,7 +248,7 @@ struct ScriptGenerator {
         if words.below(3) == 0 {
             return call(ForgetScripts.forgetOwner, ["c:o:{aa01}", "c:e:{aa01}"], ["1001", words.pick(["u1", "u2"])])
         }
-        let names = ["u", "s", "l", "x", "k", "a", "g", "h", "p", "r", "b"]
+        let names = ["u", "s", "l", "x", "k", "a", "g", "h", "p", "r", "b", "f"]
         return call(
             ForgetScripts.forgetUser, names.map { "c:\($0):" + user },
             [String(time()), String(Self.base + 5000)]

@@ -105,6 +105,7 @@ public enum TraceSentence {
         case "share": "the app is over its share of a worker's memory (limits.share)"
         case "behind": "an earlier push of the device, or an earlier event of the user or conversation, waits"
         case "scheduled": "it is scheduled (push.send_at_ms)"
+        case "background": "the device had its background pushes of the hour (limits.background_per_hour)"
         case "unclaimed": "Redis refuses writes, and an ack is awaited"
         default: reason
         }

@@ -48,6 +48,7 @@ public struct ConfigurationChange: Sendable, Equatable {
         "dnd_digest",
         "clear_on_read", "badge_cap", "badge", "communication", "default_language", "default_tz", "templates",
         "coalesce",
-        "credentials", "limits.rate", "limits.share", "limits.removals", "limits.suspects",
+        "credentials", "limits.rate", "limits.background_per_hour", "limits.share", "limits.removals",
+        "limits.suspects",
     ]
 }

@@ -128,7 +128,7 @@ struct ShardParts {
             policy: app.policy, templates: app.templates, metrics: AppMetrics(registry, app: app.policy.id),
             rate: Double(app.limits.rate) / Double(configuration.shardCount), coalesceNanos: app.coalesceNanos,
             sendsDigest: app.sendsDigest, removals: app.limits.removals, suspects: app.limits.suspects,
-            share: app.limits.share, clients: clients)
+            share: app.limits.share, backgroundPerHour: app.limits.backgroundPerHour, clients: clients)
     }
 
     /// One client per environment. A token's own environment selects it.

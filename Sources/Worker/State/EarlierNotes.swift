@@ -59,25 +59,30 @@ struct EarlierNotes: Sendable, Equatable {
 struct EarlierWait: Sendable, Equatable {
     /// Unix ms.
     var untilMs: Int64
-    /// For the user's desktop. If not, Redis took no mark when the recipient was parked.
-    var isForDesktop = false
+    /// One that only the mark tells (`ParkCause.isNotedInMark`); nil: Redis took no mark when the recipient was parked.
+    var cause: ParkCause?
 
-    init(untilMs: Int64, isForDesktop: Bool = false) {
+    init(untilMs: Int64, cause: ParkCause? = nil) {
         self.untilMs = untilMs
-        self.isForDesktop = isForDesktop
+        self.cause = cause
     }
 
     /// - Returns: nil for any text that is no `text`.
     init?(_ text: String) {
-        let isForDesktop = text.utf8.last == Self.desktop
-        guard let untilMs = Int64(isForDesktop ? Substring(text.utf8.dropLast()) : Substring(text)) else { return nil }
-        self.init(untilMs: untilMs, isForDesktop: isForDesktop)
+        let cause = Self.letters.first { $0.letter == text.utf8.last }?.cause
+        guard let untilMs = Int64(cause == nil ? Substring(text) : Substring(text.utf8.dropLast())) else { return nil }
+        self.init(untilMs: untilMs, cause: cause)
     }
 
-    private static let desktop = UInt8(ascii: "d")
+    private static let letters: [(cause: ParkCause, letter: UInt8)] = [
+        (.desktopFirst, UInt8(ascii: "d")), (.background, UInt8(ascii: "b")),
+    ]
 
-    /// The content of a note. Earlier versions read no wait in one for a desktop.
-    var text: String { String(StateKeys.time(untilMs)) + (isForDesktop ? "d" : "") }
+    /// The content of a note. Earlier versions read no wait in one with a letter that they do not know.
+    var text: String {
+        let letter = Self.letters.first { $0.cause == cause }?.letter
+        return String(StateKeys.time(untilMs)) + (letter.map { String(Unicode.Scalar($0)) } ?? "")
+    }
 }
 
 /// A push of an earlier try that APNs accepted.

@@ -108,9 +108,11 @@ struct Forgetting: Sendable {
 extension StateStore {
     /// - Parameter told: tokens with owners that are removed; nil: only looks.
     fileprivate func forgetUser(_ user: Forgetting.User, told: [String]?, tag: UInt64) throws(RedisFault) {
-        try change(tag, ForgetScripts.forgetUser, keyCount: 11) { command in
-            for name in ["c:u", "c:s", "c:l", "c:x", "c:k", "c:a", "c:g", "c:h", "c:p", "c:r", "c:b"] as [StaticString]
-            {
+        try change(tag, ForgetScripts.forgetUser, keyCount: 12) { command in
+            let names: [StaticString] = [
+                "c:u", "c:s", "c:l", "c:x", "c:k", "c:a", "c:g", "c:h", "c:p", "c:r", "c:b", "c:f",
+            ]
+            for name in names {
                 command.key(name, user.app, user.uid)
             }
             command.arg(StateKeys.time(user.atMs))
@@ -169,7 +171,7 @@ enum ForgetScripts {
         return redis.call('DEL', KEYS[1], KEYS[2]) > 0 and 1 or 0
         """)
 
-    /// KEYS user, state, ledger, gone, acknowledgements, activities, held, digest's set, opened, arrived, pushed devices. ARGV 1
+    /// KEYS user, state, ledger, gone, acknowledgements, activities, held, digest's set, opened, arrived, pushed devices, hours. ARGV 1
     /// the record's time; 2 now; 3 `l` looks only, `c` clears; then `<token> <version>` of the tokens with owners that are
     /// removed.
     ///
@@ -261,7 +263,7 @@ enum ForgetScripts {
           if not isKept then fields[#fields + 1] = state[i] end
         end
         drop('HDEL', KEYS[2], fields)
-        redis.call('DEL', KEYS[5], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11])
+        redis.call('DEL', KEYS[5], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12])
         redis.call('HSET', KEYS[1], 'f', ARGV[1])
         redis.call('HSET', KEYS[2], 'f', ARGV[1])
         redis.call('HINCRBY', KEYS[2], 'v', 1)

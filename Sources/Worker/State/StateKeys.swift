@@ -17,6 +17,7 @@ import Redis
 /// | `c:p:{app:uid}` | hash | push and device that reported it as opened → when | 7 d after the last one, ≤ 1024 |
 /// | `c:r:{app:uid}` | hash | push and device that reported it as arrived → when | 7 d after the last one, ≤ 1024 |
 /// | `c:b:{app:uid}` | set | with `clear_on_read`: devices that pushes were made for | none; those without a token go |
+/// | `c:f:{app:uid}` | hash | with `limits.background_per_hour`: the background pushes of each device in its hour | 2 h after the last one, ≤ 256 |
 /// | `c:a:{app:uid}` | hash | Live Activity → when it began, and `sent_ms` of its accepted end | 13 h after the last one, ≤ 256 |
 /// | `c:v:{app:activity}` | zset | who bound a Live Activity, in the order of their bytes | 13 h after the last bind, ≤ 10 000 |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |

@@ -14,8 +14,9 @@ struct RunCommand: Command {
             exits with 0; a second signal ends it at once. Log lines are JSON on standard error.
 
             On SIGHUP it reads the configuration again and applies the keys that can change in a running worker: log.level, drain_s,
-            new apps, and of each app its rules, texts, credentials and limits.rate, share, removals and suspects. The log names the
-            changes and the keys that take effect at the next start. An unusable configuration changes nothing.
+            new apps, and of each app its rules, texts, credentials and limits.rate, background_per_hour, share, removals and
+            suspects. The log names the changes and the keys that take effect at the next start. An unusable configuration changes
+            nothing.
 
             exit codes: 0 drained, 70 the Kafka client failed permanently, 75 not drained in time or the port is in use: try again,
             78 bad configuration, no app has a usable credential, or workers of another group use the same Redis

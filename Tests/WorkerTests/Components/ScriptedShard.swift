@@ -132,7 +132,7 @@ final class ScriptedShard {
     func message(
         _ id: String = "m", to uids: [String]? = ["u"], conversation: String = "c",
         members: [MemberPage.Member]? = nil, isExpired: Bool = false, origin: EventJob.Origin? = nil,
-        content: String = "x", revoking target: String? = nil, parked: ParkedWork? = nil
+        content: String = "x", isSilent: Bool = false, revoking target: String? = nil, parked: ParkedWork? = nil
     ) throws -> EventJob {
         let list = uids.map { ",\"to\":{\"uids\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]}" } ?? ""
         let text = """
@@ -141,7 +141,7 @@ final class ScriptedShard {
             \(target.map { "\"revoke\":{\"target_msg_id\":\"\($0)\"}," } ?? "")\
             \(isExpired ? "\"expire_at_ms\":\(shard.nowMs)," : "")\
             "conv":{"id":"\(conversation)","type":"\(uids == nil ? "group" : "p2p")"},"from":{"uid":"sender"}\(list),\
-            "type_name":"RC:TxtMsg","push":{"content":"\(content)"}}
+            "type_name":"RC:TxtMsg","push":{"content":"\(content)"\(isSilent ? ",\"silent\":true" : "")}}
             """
         let raw = Array(text.utf8)
         let event = try shard.reader.read(raw, of: .events)

@@ -35,11 +35,16 @@ struct SenderTests {
     }
 
     /// One turn of what the pipeline does with ready pushes.
-    private static func send(_ sender: Sender, _ world: ScriptedShard) throws {
+    private static func makeReady(_ sender: Sender, _ world: ScriptedShard) throws {
         try world.turn {
             for case .recipient(let device) in sender.ready.taken() { sender.make(device) }
             sender.sendMade()
         }
+    }
+
+    /// The same, and time for the answers.
+    private static func send(_ sender: Sender, _ world: ScriptedShard) throws {
+        try makeReady(sender, world)
         world.pass(.milliseconds(200))
     }
 
@@ -122,6 +127,91 @@ struct SenderTests {
                 return
             }
             #expect(reason == .tokenMoved)
+        }
+    }
+
+    // MARK: `limits.background_per_hour`
+
+    /// A push of this kind, about to be made by an app with a limit.
+    private static func withPush(
+        isSilent: Bool, limit: Int = 2, waitsAgain: Bool = false,
+        _ body: (ScriptedShard, Sender, RecipientJob) throws -> Void
+    ) throws {
+        try with { world, sender in
+            for app in world.parts.apps { app.backgroundPerHour = limit }
+            let job = try world.recipient(of: try world.message("m", isSilent: isSilent))
+            job.devices = [DeviceWork(route: Route(device: "phone", way: .apns(token: 0, copyTo: nil)))]
+            if waitsAgain {
+                job.parking = RecipientParking()
+                job.parking?.returned = ["phone"]
+            }
+            try world.turn { enqueue(job, sender, badge: 1, claimedNanos: world.shard.nowNanos) }
+            try makeReady(sender, world)
+            try body(world, sender, job)
+        }
+    }
+
+    @Test(arguments: [(true, 0), (false, 2)])
+    func `only a background push of an app with a limit asks`(isSilent: Bool, limit: Int) throws {
+        try Self.withPush(isSilent: isSilent, limit: limit) { world, _, _ in
+            world.pass(.milliseconds(200))
+            #expect(world.redis.open.isEmpty && world.apns.requests.count == 1)
+        }
+    }
+
+    @Test func `a background push asks for a place and then leaves`() throws {
+        try Self.withPush(isSilent: true, waitsAgain: true) { world, sender, job in
+            #expect(world.redis.commands == ["script c:f:{im:u}"] && world.apns.requests.isEmpty)
+            let words = try #require(world.redis.open.first)
+            #expect([words[4], words[5], words[9]] == ["phone", "2", "1"])
+            world.answer(.integer(0))
+            try Self.makeReady(sender, world)
+            world.pass(.milliseconds(200))
+            #expect(world.apns.requests.count == 1 && job.devices[0].phase == .sent)
+        }
+    }
+
+    @Test(arguments: [(5_000, 1), (-1, 2)])
+    func `a background push without a place is parked, and a merged one ends`(answer: Int, kind: Int) throws {
+        try Self.withPush(isSilent: true) { world, sender, _ in
+            let nowMs = world.shard.steadyMs
+            world.answer(.integer(answer))
+            let causes = sender.unsent.taken().map(\.cause)
+            switch causes.first {
+            case .park(.background, let dueMs, nil)?: #expect(kind == 1 && (4_900...5_500).contains(dueMs - nowMs))
+            case .check(.stop(.coalesced))?: #expect(kind == 2)
+            default: Issue.record("\(causes)")
+            }
+            #expect(causes.count == 1 && world.apns.requests.isEmpty)
+        }
+    }
+
+    /// A record that the topic does not take cannot wait there.
+    @Test func `a background push that cannot be parked goes`() throws {
+        try Self.withPush(isSilent: true) { world, sender, job in
+            job.flags.insert(.staysInMemory)
+            world.answer(.integer(5_000))
+            try Self.makeReady(sender, world)
+            world.pass(.milliseconds(200))
+            #expect(world.apns.requests.count == 1)
+        }
+    }
+
+    @Test(arguments: ["OOM full", "WRONGTYPE no hash", "READONLY replica"])
+    func `a background push that Redis cannot count goes`(fault: String) throws {
+        try Self.withPush(isSilent: true) { world, sender, _ in
+            world.answer(.error(fault))
+            try Self.makeReady(sender, world)
+            world.pass(.milliseconds(200))
+            #expect(world.apns.requests.count == 1)
+        }
+    }
+
+    @Test func `a background push waits for a Redis that does not answer, and is checked again`() throws {
+        try Self.withPush(isSilent: true) { world, sender, job in
+            world.answer(.error("LOADING data"))
+            world.pass(.seconds(1))
+            #expect(sender.unsent.taken().isEmpty && world.apns.requests.isEmpty && job.devices[0].phase == .due)
         }
     }
 }

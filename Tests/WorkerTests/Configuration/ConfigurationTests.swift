@@ -96,7 +96,7 @@ struct ConfigurationTests {
             coalesce: {window_s: 2.5}
             dnd_digest: true
             proxy: http://proxy:3128
-            limits: {rate: 7, in_flight: 3, connections: 5, answer_s: 0.5, unknown_tries: 0, suspects: {silent_d: 7, unconfirmed_s: 90}}
+            limits: {rate: 7, background_per_hour: 3, in_flight: 3, connections: 5, answer_s: 0.5, unknown_tries: 0, suspects: {silent_d: 7, unconfirmed_s: 90}}
         results: failures
         state_results: true
         trace: {sample: 0.25, ttl_h: 24}

@@ -285,7 +285,8 @@ struct UnclaimedTests {
 
     private static func waits(_ nowMs: Int64) -> [EarlierWait?] {
         let ends = [nowMs + 7_000, nowMs - 1]
-        return [nil] + ends.map { EarlierWait(untilMs: $0) } + ends.map { EarlierWait(untilMs: $0, isForDesktop: true) }
+        return [nil] + ends.map { EarlierWait(untilMs: $0) }
+            + ends.map { EarlierWait(untilMs: $0, cause: .desktopFirst) }
     }
 
     /// Another shard may read its record: both would push.
@@ -305,20 +306,20 @@ struct UnclaimedTests {
         #expect(areInTopic == [true, true])
     }
 
-    /// Later pushes of the devices do not wait for a desktop's message, so they do not for its repeat.
-    @Test(arguments: [true, false])
-    func aRepeatWaitsForADesktopLikeItsFirst(isForDesktop: Bool) throws {
+    /// Later pushes of the devices do not wait for a desktop's message or for a background push, so they do not for its repeat.
+    @Test(arguments: [.desktopFirst, .background, nil] as [ParkCause?])
+    func aRepeatWaitsLikeItsFirst(cause: ParkCause?) throws {
         let parked = try ScriptedShard.withPipeline { world, pipeline in
             let job = try world.recipient()
             job.firstClaim = .resumed
             let candidate = Candidate(uid: "u", order: 0)
             candidate.claim = ClaimReply(state: .resume, badge: 1)
             let untilMs = pipeline.shard.nowMs + 7_000
-            candidate.claim?.earlierWait = EarlierWait(untilMs: untilMs, isForDesktop: isForDesktop)
+            candidate.claim?.earlierWait = EarlierWait(untilMs: untilMs, cause: cause)
             _ = pipeline.dispatcher.parkBesideEarlierTry(job, candidate)
             return job.parking?.parting
         }
-        #expect(parked?.cause.holdsDevice == !isForDesktop)
+        #expect(parked?.cause == cause ?? .behind)
     }
 
     /// The ledger's entry contains the message's time, so the entry is a claim only where each reader finds the same time.

@@ -184,7 +184,7 @@ struct ClaimTests {
             #expect(reply.state == .resume && reply.badge == 1 && reply.adds)
             #expect(reply.earlierWait == EarlierWait(untilMs: base + 7))
         }
-        let wait = EarlierWait(untilMs: base + 9, isForDesktop: true)
+        let wait = EarlierWait(untilMs: base + 9, cause: .desktopFirst)
         _ = try await world.ask(
             {
                 try $0.note(

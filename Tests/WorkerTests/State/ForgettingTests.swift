@@ -49,6 +49,7 @@ struct ForgettingTests {
         try await world.change("u", .ack(device: "d", connectionEpoch: nil, msgIDs: ["m3"]))
         try await world.change("u", .openReport(.init(device: "d", pid: "p")))
         try await world.raw("SADD", "c:b:{im:u}", "d")
+        try await world.raw("HSET", "c:f:{im:u}", "d", "1 1 1 0 p")
     }
 
     @Test func `everything that is stored of the user goes`() async throws {

@@ -21,6 +21,8 @@ enum Question: UInt8 {
     case acks
     // The check before sending of a push that had to wait.
     case checkClaim, checkOwner, checkAcks, checkActivity
+    /// The place of a background push in its device's hour (`limits.background_per_hour`).
+    case hour
     // The mark and its preceding writes; the owner entry of a dead token.
     case writeMark, heldBack, writeMarks, retireToken
     /// A command with an answer that changes nothing.
@@ -139,6 +141,7 @@ extension Question {
         case .checkOwner: Row(.sender, .send, .text, isOfUsers: true, ifLasting: .worker)
         case .checkAcks: Row(.sender, .send, .text, isOfUsers: true, ifLasting: .worker)
         case .checkActivity: Row(.sender, .send, .text, isOfUsers: true, ifLasting: .worker)
+        case .hour: Row(.sender, .send, .integer, isOfUsers: true, ifLasting: .worker)
         case .writeMark: Row(.recorder, .record, .status)
         case .heldBack: Row(.recorder, .record, .integer)
         case .writeMarks: Row(.recorder, .record, .integer)

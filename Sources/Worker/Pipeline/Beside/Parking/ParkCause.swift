@@ -19,14 +19,25 @@ enum ParkCause: String, Sendable, CaseIterable {
     case behind
     /// The message waits for its own time (`push.send_at_ms`).
     case scheduled
+    /// The device had its background pushes of the hour (`limits.background_per_hour`).
+    case background
 }
 
 extension ParkCause {
-    /// Later pushes of the device wait behind it. Not behind a device that waits for a desktop or for an ack.
-    var holdsDevice: Bool { self != .desktopFirst && self != .unclaimed && self != .scheduled }
+    /// Later pushes of the device wait behind it. Not behind a device that waits for a desktop, for an ack or for its next hour.
+    var holdsDevice: Bool {
+        switch self {
+        case .desktopFirst, .unclaimed, .scheduled, .background: false
+        case .credential, .unavailable, .retryAfter, .rate, .share, .behind: true
+        }
+    }
 
-    /// Whether parked work begins in the order of its events. A scheduled message begins at its own time.
-    var keepsOrder: Bool { self != .scheduled }
+    /// Whether parked work begins in the order of its events. A scheduled message begins at its own time, and of background pushes
+    /// the script decides which one goes.
+    var keepsOrder: Bool { self != .scheduled && self != .background }
+
+    /// Later pushes of the device pass it, and a repeat learns from the recipient's mark that it waits (`EarlierWait`).
+    var isNotedInMark: Bool { self == .desktopFirst || self == .background }
 
     /// APNs asked to leave the device alone, or an earlier push of the device waits. It ends with an accepted push to the device.
     var waitsForDevice: Bool { self == .retryAfter || self == .behind }
@@ -34,7 +45,7 @@ extension ParkCause {
     /// The end of the wait is a time, and not the end of a trouble.
     var isTimed: Bool {
         switch self {
-        case .retryAfter, .desktopFirst, .unclaimed, .behind, .scheduled: true
+        case .retryAfter, .desktopFirst, .unclaimed, .behind, .scheduled, .background: true
         case .credential, .unavailable, .rate, .share: false
         }
     }

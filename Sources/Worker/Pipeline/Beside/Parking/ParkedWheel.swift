@@ -87,6 +87,7 @@ struct ParkedWheel {
         case .desktopFirst: 1
         case .unclaimed: 4
         case .scheduled: 8
+        case .background: 16
         default: 0
         }
     }

@@ -210,12 +210,12 @@ final class Parking {
     /// Lets later work of the device, user or conversation see that this one is before it, and its reader, which of its devices must wait
     /// on. Best effort: if Redis refuses it, only the order is lost.
     private func noteDevices(of record: ParkedRecord, _ waits: [DeviceWait], noted: [String]) {
-        if !record.cause.holdsDevice { return }
+        if record.devices.isEmpty, record.cause.holdsDevice { note(record, of: "") }
         for device in record.devices {
             let wait = waits.first { $0.device.isSame(as: device) }
+            guard (wait?.cause ?? record.cause).holdsDevice else { continue }
             note(record, of: device, wait, isAgain: noted.containsSame(device))
         }
-        if record.devices.isEmpty { note(record, of: "") }
     }
 
     private func note(_ record: ParkedRecord, of device: String, _ wait: DeviceWait? = nil, isAgain: Bool = false) {

@@ -70,6 +70,7 @@ extension Dispatcher {
         let index = unsent.device.device
         switch unsent.cause {
         case .check(.stop(let reason)):
+            if reason == .coalesced { job.event.app.metrics.coalesced.add() }
             end(job, index, Verdict(ofEnd: reason), reason.rawValue)
             leaveToConnection(job, index, reason)
         case .check(.acknowledged):

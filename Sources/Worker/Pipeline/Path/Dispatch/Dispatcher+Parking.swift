@@ -147,7 +147,7 @@ extension Dispatcher {
 
     /// The note in Redis belongs to the record that returned the recipient, or to one behind it.
     private func ownsNote(_ job: RecipientJob, of device: String) -> Bool {
-        guard let parked = job.event.parked, parked.record.cause.keepsOrder else { return false }
+        guard let parked = job.event.parked, parked.record.cause != .scheduled else { return false }
         return device.isEmpty || parked.record.devices.containsSame(device)
     }
 
@@ -176,7 +176,7 @@ extension Dispatcher {
         if let wait = candidate.claim?.earlierWait {
             let leftMs = min(max(0, wait.untilMs &- shard.nowMs), Int64(shard.limits.ackGraceNanos / 1_000_000))
             // Also after its wait, as another shard may be pushing. Here too later pushes do not wait for it.
-            if wait.isForDesktop { return (.desktopFirst, leftMs) }
+            if let cause = wait.cause { return (cause, leftMs) }
             // A little later: the record that was there first begins first.
             if leftMs > 0 { return (.behind, leftMs &+ Self.unclaimedMs) }
         }
@@ -248,7 +248,7 @@ extension Dispatcher {
         }
         if let digest = event.digest { return putOff(digest, of: event) }
         if event.parked?.isHandedBack ?? false { return event.isHandedBack = true }
-        if !owesClaim, record.cause == .desktopFirst { noteWait(job, record) }
+        if !owesClaim, record.cause.isNotedInMark { noteWait(job, record) }
         parking.expect(record, waits: own, noted: event.parked?.record.devices ?? [])
         let parting = job.parking ?? RecipientParking()
         parting.parting = record
@@ -258,7 +258,7 @@ extension Dispatcher {
     /// No note of the user names it, because later pushes do not wait for it. A repeat then goes where the record is read.
     private func noteWait(_ job: RecipientJob, _ record: ParkedRecord) {
         let untilMs = record.dueMs &- shard.steadyMs &+ shard.nowMs
-        note(.parked, EarlierWait(untilMs: untilMs, isForDesktop: true).text, of: job)
+        note(.parked, EarlierWait(untilMs: untilMs, cause: record.cause).text, of: job)
     }
 
     /// Its twin is in the topic from now on: it follows, so that one shard has both.
@@ -267,7 +267,7 @@ extension Dispatcher {
         guard twin.devices.isEmpty, twin.event.parked?.record.uid == nil, twin.event.digest == nil, twin.mayPark,
             twin.machine.followTwin()
         else { return twinEnded(ref) }
-        if record.cause == .desktopFirst { return parkWhole(twin, .desktopFirst, dueMs: record.dueMs) }
+        if record.cause.isNotedInMark { return parkWhole(twin, record.cause, dueMs: record.dueMs) }
         parkWhole(twin, .behind, dueMs: record.dueMs &+ Self.unclaimedMs)
     }
 

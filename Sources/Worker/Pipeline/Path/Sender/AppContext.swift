@@ -30,6 +30,8 @@ final class AppContext {
     var policy: AppPolicy { rules.policy }
     var templates: Templates { rules.templates }
     let metrics: AppMetrics
+    /// `limits.background_per_hour`; 0 for no limit.
+    var backgroundPerHour: Int
     /// The length of a burst's window; 0 sends every alert at once.
     private(set) var coalesceNanos: UInt64
     /// `dnd_digest`.
@@ -101,7 +103,7 @@ final class AppContext {
     init(
         policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, coalesceNanos: UInt64,
         sendsDigest: Bool, removals: RemovalBrake.Limits, suspects: SuspectRule = SuspectRule(), share: Double = 0.5,
-        clients: [Client]
+        backgroundPerHour: Int = 0, clients: [Client]
     ) {
         inHand = AppInHand(share: share)
         self.rate = RateBucket(perSecond: rate)
@@ -110,6 +112,7 @@ final class AppContext {
         id = policy.id
         rules = AppRules(policy, templates)
         self.metrics = metrics
+        self.backgroundPerHour = backgroundPerHour
         self.coalesceNanos = coalesceNanos
         self.sendsDigest = sendsDigest
         self.clients = clients
@@ -120,6 +123,7 @@ final class AppContext {
     /// - Parameter shardCount: `limits.rate` is that of all shards.
     func apply(_ app: Configuration.App, shardCount: Int) {
         rules = AppRules(app.policy, app.templates)
+        backgroundPerHour = app.limits.backgroundPerHour
         coalesceNanos = app.coalesceNanos
         sendsDigest = app.sendsDigest
         suspects = app.limits.suspects

@@ -67,6 +67,7 @@ extension Sender {
         guard let job = work.recipient(tag.ref), index < job.devices.count, let token = job.devices[index].push?.token
         else { return shard.late() }
         switch tag.question {
+        case .hour: didTakePlace(job, index, reply.int64 ?? 0)
         case .checkOwner:
             let standing = OwnerReply.standing(reply, uid: job.uid, token: token)
             answered(job, index) { check in
@@ -101,6 +102,7 @@ extension Sender {
     func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
         guard let job = work.recipient(tag.ref) else { return shard.late() }
         let index = Int(tag.index)
+        if tag.question == .hour { return didNotTakePlace(job, index, fault, isAbsent: isAbsent) }
         guard index < job.devices.count, let check = job.devices[index].push?.check else { return shard.late() }
         switch tag.question {
         case .checkClaim where fault.refusesWrite && !check.isPeek:

@@ -239,6 +239,7 @@ final class Sender {
         }
         guard let client else { return drop(device, .check(.stop(.noToken))) }
         if !shard.unstoredChanges.isEmpty, waitForChanges(job, index, ticket: nil) == .kept { return }
+        if job.event.app.backgroundPerHour > 0, job.event.isBackground, takePlace(job, index) == .kept { return }
         shard.enter(.render)
         guard let push = push(for: job, index, due) else {
             return drop(device, .check(.stop(.payloadTooLarge)))
