@@ -51,6 +51,9 @@ extension Explainer {
         var device = device
         device.pauseMs = try await store.pauseMs(
             app: app, uid: user.job.uid, device: device.route.device, nowMs: user.event.now)
+        if user.event.app.context.backgroundPerHour > 0, user.event.job.isBackground {
+            device.hour = try await store.hour(app: app, uid: user.job.uid, device: device.route.device)
+        }
         return device.push(to: token, standing, steps)
     }
 }
@@ -61,6 +64,8 @@ struct DeviceContext {
     let route: Route
     /// For how long APNs wants the device left alone; nil: it does not.
     var pauseMs: Int64?
+    /// Its background pushes, if they are limited and this is one.
+    var hour: DeviceHour?
 
     func explanation(
         _ way: Explanation.Way, _ verdict: Verdict, _ reason: String, _ steps: [Explanation.Step]
@@ -134,6 +139,7 @@ struct DeviceContext {
         }
         let credential = user.event.app.settings.credential(for: token.record)
         if let step = parkedStep { steps.append(step) }
+        if let step = hourStep { steps.append(step) }
         steps.append(sendStep(token.record, credential))
         if let credential, token.record.type.needsProviderKey, !credential.isProviderKey {
             return unsent(.rejected, NoAnswer.unfit.rawValue, NoAnswer.unfit.alertsByCopy, steps)
@@ -222,6 +228,20 @@ struct DeviceContext {
         return Explanation.Step(
             16, "order", input: "an earlier push to the device is in carillon.parked, for another \(leftMs) ms",
             outcome: "waits for it there")
+    }
+
+    /// Nil unless the app limits background pushes and this is one.
+    private var hourStep: Explanation.Step? {
+        let limit = user.event.app.context.backgroundPerHour
+        guard limit > 0, user.event.job.isBackground else { return nil }
+        let leftMs = hour?.leftMs(nowMs: user.event.now)
+        let taken = leftMs == nil ? 0 : hour?.taken ?? 0
+        let wait = taken < limit ? nil : leftMs
+        return Explanation.Step(
+            16, "hour", input: "limits.background_per_hour \(limit), background pushes in the device's hour \(taken)",
+            outcome: wait.map {
+                "waits in carillon.parked for another \($0) ms; if a newer one waits too, that goes for both"
+            } ?? "has a place")
     }
 
     private func sendStep(_ token: TokenRecord, _ credential: Configuration.Credential?) -> Explanation.Step {

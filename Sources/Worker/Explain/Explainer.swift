@@ -223,7 +223,7 @@ struct ExplainedApp {
         context = AppContext(
             policy: app.policy, templates: app.templates, metrics: AppMetrics(MetricsRegistry(), app: app.policy.id),
             rate: 0, coalesceNanos: app.coalesceNanos, sendsDigest: app.sendsDigest, removals: app.limits.removals,
-            suspects: app.limits.suspects, clients: [])
+            suspects: app.limits.suspects, backgroundPerHour: app.limits.backgroundPerHour, clients: [])
     }
 }
 

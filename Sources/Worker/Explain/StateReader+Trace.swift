@@ -95,6 +95,13 @@ extension StateReader {
         return until.flatMap { $0 > nowMs ? $0 &- nowMs : nil }
     }
 
+    /// The background pushes of a device in its hour; nil: it has had none lately.
+    func hour(app: String, uid: String, device: String) async throws(RedisFault) -> DeviceHour? {
+        try await ask(
+            { (store, tag) throws(RedisFault) in try store.readHour(app: app, uid: uid, device: device, tag: tag) },
+            { $0.string.flatMap { DeviceHour($0) } })
+    }
+
     /// The group messages with members' marks in a common key, if this user is among them.
     private func messagesWithGroupMarks(app: String, uid: String) async throws(RedisFault) -> Set<String> {
         var ids: Set<String> = []

@@ -183,6 +183,25 @@ struct ExplainerTests {
         await world.end()
     }
 
+    @Test func `explain names the limit of background pushes`() async throws {
+        let world = try await open(app: "limits: {background_per_hour: 2}")
+        try await bind(world.world, "bob")
+        func hour(_ push: String = #"{"silent":true}"#) async throws -> String? {
+            let step = try await world.explain(message(push: push)).first?.steps.first { $0.name == "hour" }
+            return step.map { "\($0.input): \($0.outcome)" }
+        }
+        #expect(try await hour()?.hasSuffix(" 2, background pushes in the device's hour 0: has a place") == true)
+        #expect(try await hour(#"{"content":"hi"}"#) == nil)
+        for (taken, outcome) in [(1, "has a place"), (2, "waits in carillon.parked for another 3590000 ms")] {
+            let begin = StateWorld.base - 9_000
+            _ = try await world.world.raw("HSET", "c:f:{im:bob}", "phone", "\(begin) \(taken) \(begin) 0 a b")
+            #expect(try await hour()?.contains("device's hour \(taken): \(outcome)") == true)
+        }
+        _ = try await world.world.raw("HSET", "c:f:{im:bob}", "phone", "\(StateWorld.base - 3_600_000) 2 1 0 a")
+        #expect(try await hour()?.contains("hour 0: has a place") == true)
+        await world.end()
+    }
+
     /// `badge: none`: only an alert that adds 1 for this recipient has `mutable-content`, and a revoke of one that this device got.
     @Test func explainSaysWhetherTheClientsExtensionSeesTheAlert() async throws {
         let world = try await open(app: "badge: none")

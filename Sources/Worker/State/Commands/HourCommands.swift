@@ -51,4 +51,34 @@ extension StateStore {
             command.arg(word: hasWaited ? "1" : "0")
         }
     }
+
+    /// A text that `DeviceHour` reads, or null.
+    func readHour(app: String, uid: String, device: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HGET")
+            command.key("c:f", app, uid)
+            command.arg(device)
+        }
+    }
+}
+
+/// The background pushes of a device in its present hour, for `explain`.
+struct DeviceHour {
+    /// Unix ms.
+    var beginMs: Int64
+    var taken: Int
+
+    /// - Returns: nil for any text that `StateScripts.takePlace` does not write.
+    init?(_ text: String) {
+        let words = text.split(separator: " ", maxSplits: 4)
+        guard words.count >= 4, let beginMs = Int64(words[0]), let taken = Int(words[1]) else { return nil }
+        self.beginMs = beginMs
+        self.taken = taken
+    }
+
+    /// Until its next hour; nil: that has begun.
+    func leftMs(nowMs: Int64) -> Int64? {
+        let leftMs = min(beginMs, nowMs) &+ 3_600_000 &- nowMs
+        return leftMs > 0 ? leftMs : nil
+    }
 }
