@@ -81,6 +81,18 @@ import Testing
         #expect(wheel.scheduledCount == 0 && wheel.count == 0)
     }
 
+    @Test func `background pushes begin by their time, and nobody waits for them`() {
+        var wheel = ParkedWheel()
+        Self.read(
+            &wheel,
+            [("late", 50), ("soon", 10), ("second", 50)].map { id, dueMs in
+                Self.work(id, dueMs: Int64(dueMs), cause: .background)
+            } + [Self.work("usual", dueMs: 20)])
+        #expect(Self.taken(&wheel, nowMs: 10).map(\.record.id) == ["soon"])
+        #expect(Self.taken(&wheel, nowMs: 20).map(\.record.id) == ["usual"])
+        #expect(wheel.count == 2)
+    }
+
     @Test func workParkedAgainKeepsItsPlaceBeforeLaterWork() {
         var wheel = ParkedWheel()
         Self.read(&wheel, ["1", "2", "3"].map { Self.work($0, dueMs: 1) })
