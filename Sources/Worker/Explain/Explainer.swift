@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNs
 import Digits
 import EventLoop
 import JSON
+import Payload
 import PushCore
 public import Redis
 import Telemetry
@@ -211,6 +213,256 @@ public actor Explainer {
             }
         }
     }
+
+    // MARK: Device
+    // One device: its route, and the push as it would be sent.
+
+    func explain(
+        _ device: DeviceContext, _ steps: [Explanation.Step]
+    ) async throws(RedisFault) -> Explanation {
+        let route = device.route
+        if device.user.claim.accepted.containsSame(route.device) {
+            return .duplicate(device.user.job.uid, device: route.device, steps + device.earlierCopySteps)
+        }
+        if device.user.earlier.acknowledged.containsSame(route.device) {
+            return device.explanation(.none, .online, Reason.acked.rawValue, steps)
+        }
+        switch route.way {
+        case .connection(_, let alert, let ackWithinMs):
+            return device.connection(alert: alert, ackWithinMs: ackWithinMs, steps)
+        case .none(let reason):
+            return device.explanation(.none, Verdict(ofEnd: reason), reason.rawValue, steps + device.staleSteps)
+        case .hold(let token, let holdMs):
+            let step = Explanation.Step(
+                16, "send", input: "a live desktop comes first",
+                outcome: holdMs.map { "pushed after \($0) ms unless read before" }
+                    ?? "not pushed once the desktop has it, by its ack or by a push of its own")
+            if holdMs == nil {
+                return device.explanation(.none, .suppressed, Reason.desktopOnline.rawValue, steps + [step])
+            }
+            return try await push(device, token: token, steps + [step])
+        case .apns(let token, _):
+            return try await push(device, token: token, steps)
+        }
+    }
+
+    private func push(
+        _ device: DeviceContext, token index: Int, _ steps: [Explanation.Step]
+    ) async throws(RedisFault) -> Explanation {
+        let user = device.user
+        guard user.recipient.tokens.indices.contains(index) else {
+            return device.explanation(.none, .suppressed, Reason.noToken.rawValue, steps)
+        }
+        let token = user.recipient.tokens[index]
+        let app = user.event.event.app
+        let standing =
+            user.event.job.isBroadcast
+            ? .owned : try await store.standing(app: app, uid: user.job.uid, token: token)
+        var device = device
+        device.pauseMs = try await store.pauseMs(
+            app: app, uid: user.job.uid, device: device.route.device, nowMs: user.event.now)
+        if user.event.app.context.backgroundPerHour > 0, user.event.job.isBackground {
+            device.hour = try await store.hour(app: app, uid: user.job.uid, device: device.route.device)
+        }
+        return device.push(to: token, standing, steps)
+    }
+
+    // MARK: Recipient
+    // One recipient: the facts, the decision, the claim's answer, and the result for each device.
+
+    func explain(
+        _ member: Audience.Member, _ context: EventContext
+    ) async throws(RedisFault) -> [Explanation] {
+        var steps = [context.first]
+        if let message = context.job.message?.value {
+            let step = Self.audienceStep(member.uid, of: message)
+            steps.append(step)
+            if !step.passes {
+                return [
+                    Explanation(
+                        uid: member.uid, verdict: Verdict.suppressed.rawValue, reason: step.outcome, steps: steps)
+                ]
+            }
+        }
+        var found = try await recipient(member, context.job)
+        if let channel = context.job.content?.activity?.channel {
+            found.recipient.tokens = [
+                context.app.context.token(
+                    ofChannel: channel, context.app.settings.environment, sentMs: context.event.sentMs)
+            ]
+        }
+        var trace = RecordedTrace()
+        let decision = try await decide(context, found.recipient, &trace)
+        let job = RecipientJob(event: context.job, uid: member.uid, candidate: Candidate(uid: member.uid, order: 0))
+        job.isCounted = decision.counted
+        job.settings = found.recipient.settings
+        job.facts = trace.facts
+        if decision.alert == .allow(forced: true) { job.flags.insert(.forced) }
+        job.candidate?.decision = decision
+        var request = job.claimRequest(nowMs: context.now)
+        request.withoutDevice = job.withoutDevice
+        let claim = try await store.claimDryRun(request)
+        job.note(claim, isFirst: true)
+        steps.append(claim.step(of: context.job.subject))
+        if claim.state == .ended { return [.duplicate(member.uid, steps)] }
+        var user = RecipientContext(
+            event: context, job: job, recipient: found.recipient, presenceNotes: found.notes,
+            decision: decision.withoutAlerts(isRead: claim.isRead, isRevoked: claim.isRevoked).repeating(
+                claim.withoutDevice), claim: claim)
+        user.take(trace, after: steps)
+        if let step = try await revokeStep(claim, member.uid, context.job) { user.steps.append(step) }
+        if claim.state == .resume {
+            user.earlier.accepted = claim.accepted
+            user.earlier.addressed = claim.addressedDevices
+            user.earlier.mayHaveRecords = claim.withoutDevice == nil
+            if context.job.message != nil {
+                user.earlier.acknowledged = try await store.acks(
+                    app: context.event.app, uid: member.uid, msgID: context.job.msgID)
+            }
+            user.decision = user.decision.including(
+                user.earlier, allowed: Self.addressedDevices(context, found.recipient))
+        }
+        return try await explain(user)
+    }
+
+    private static func addressedDevices(_ context: EventContext, _ recipient: Recipient) -> [String] {
+        switch context.event.body {
+        case .message(let message):
+            PushCore.addressedDevices(
+                message.value, of: recipient, policy: context.app.context.policy, now: context.now)
+        case .liveActivity(let activity): activity.addressedDevices(of: recipient)
+        case .userState: []
+        }
+    }
+
+    private static func audienceStep(_ uid: String, of message: borrowing Message) -> Explanation.Step {
+        let isMeant = message.isMeant(for: uid)
+        return Explanation.Step(
+            4, "audience",
+            input: "from \(message.from.uid), \(message.to.exclude.count) excluded" + limit(of: message.to),
+            outcome: isMeant ? "a recipient" : uid.isSame(as: message.from.uid) ? "sender" : "excluded", passes: isMeant
+        )
+    }
+
+    private static func limit(of audience: Message.Audience) -> String {
+        let devices = audience.limit?.devices.map { "; only \($0.count) devices" } ?? ""
+        return devices + (audience.limit?.tokens.map { "; only the devices of \($0.count) tokens" } ?? "")
+    }
+
+    // MARK: - Facts
+
+    /// Also returns why a device's presence is void.
+    private func recipient(
+        _ member: Audience.Member, _ event: EventJob
+    ) async throws(RedisFault) -> (recipient: Recipient, notes: [String: String]) {
+        var recipient = try await store.recipient(
+            app: event.app.id, uid: member.uid, conversation: event.conversationID,
+            group: event.readsLevels ? event.conversationID : nil)
+        if let level = member.level { recipient.groupLevel = level }
+        recipient.isRevoked = event.isRevokedBefore
+        var leases = LeaseCache(lifetimeNanos: .max)
+        var notes: [String: String] = [:]
+        for presence in recipient.presence where presence.state != .off {
+            let epoch = try await store.lease(presence.gateway)
+            leases.store(presence.gateway, epoch: epoch, nowNanos: 0)
+            guard epoch != presence.gatewayEpoch else { continue }
+            let held = epoch.map { "epoch \($0)" } ?? "no lease"
+            notes[presence.device] =
+                "; void: gateway \(presence.gateway) holds \(held), presence is of epoch \(presence.gatewayEpoch)"
+        }
+        leases.apply(to: &recipient, nowNanos: 0)
+        return (recipient, notes)
+    }
+
+    private func decide(
+        _ context: EventContext, _ recipient: Recipient, _ trace: inout RecordedTrace
+    ) async throws(RedisFault) -> Decision {
+        switch context.event.body {
+        case .message(let message):
+            return PushCore.decide(
+                message.value, sentMs: context.event.sentMs, for: recipient, policy: context.app.context.policy,
+                zones: zones, now: context.now, trace: &trace)
+        case .liveActivity(let activity):
+            var state = ActivityState()
+            if let updated = context.job.updatedActivityID {
+                state = try await store.activityState(
+                    app: context.event.app, uid: recipient.uid, activityID: updated)
+            }
+            return PushCore.decide(
+                activity, sentMs: context.event.sentMs, for: recipient, state: state, now: context.now,
+                trace: &trace)
+        case .userState:
+            return Decision(alert: .deny(.ok), counted: false, routes: [])
+        }
+    }
+
+    /// The effect of a revoke on the badge, whatever happens to its alert; nil for other events.
+    private func revokeStep(
+        _ claim: ClaimReply, _ uid: String, _ event: EventJob
+    ) async throws(RedisFault) -> Explanation.Step? {
+        guard let revoke = event.subject.revoke else { return nil }
+        let target = try await store.mark(app: event.app.id, uid: uid, kind: .message, id: revoke.targetMsgID)
+        let known =
+            target.map { $0.isRevoked ? "revoked before" : $0.state == nil ? "not arrived yet" : "taken up" }
+            ?? "not known"
+        var outcome: String
+        switch revoke.badge {
+        case .decrease:
+            outcome = claim.lowered ? "lowers the badge" : "the badge stays: no counted and unread message is revoked"
+        case .keep: outcome = "the badge stays"
+        case .count: outcome = "counted as a message of its own"
+        }
+        if let badge = claim.badge { outcome += "; it is \(badge)" }
+        if claim.owesClear { outcome += ", and is sent to the devices that were pushed" }
+        return Explanation.Step(
+            10, "revoke", input: "of \(revoke.targetMsgID), which is \(known); badge \(revoke.badge.rawValue)",
+            outcome: outcome)
+    }
+
+    // MARK: - Devices
+
+    private func explain(_ user: RecipientContext) async throws(RedisFault) -> [Explanation] {
+        var explanations: [Explanation] = []
+        let last = user.tokenStep.map { [$0] } ?? []
+        // The push of an earlier try is the verdict, whatever the present decision is.
+        for push in user.claim.accepted
+        where !user.decision.routes.contains(where: { $0.device.isSame(as: push.device) }) {
+            explanations.append(.duplicate(user.job.uid, device: push.device, user.steps))
+        }
+        let haveVerdicts =
+            user.earlier.haveVerdicts || (user.earlier.mayHaveRecords && !user.decision.routes.isEmpty)
+        if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: haveVerdicts) {
+            let verdict = Verdict(ofEnd: reason)
+            var steps = user.steps + (reason == .noToken || reason == .activityOver ? last : [])
+            if reason == .noToken, let step = user.smsStep { steps.append(step) }
+            if let step = digestStep(user) { steps.append(step) }
+            explanations.append(
+                Explanation(uid: user.job.uid, verdict: verdict.rawValue, reason: reason.rawValue, steps: steps))
+        }
+        for (index, route) in user.decision.routes.enumerated() {
+            var steps = user.steps
+            if user.routeSteps.indices.contains(index) {
+                var step = user.routeSteps[index]
+                step.input += user.presenceNotes[route.device] ?? ""
+                steps.append(step)
+            }
+            if index == 0, user.decision.reachesNoAlert, let step = user.smsStep { steps.append(step) }
+            explanations.append(try await explain(DeviceContext(user: user, route: route), steps + last))
+        }
+        return explanations
+    }
+
+    /// - Returns: nil if the app sends no digests, or if this message does not belong into one.
+    private func digestStep(_ user: RecipientContext) -> Explanation.Step? {
+        let app = user.event.app.context
+        guard app.sendsDigest, let message = user.event.job.message?.value,
+            let endMs = DigestRule.endMs(
+                message, user.decision, for: user.recipient, policy: app.policy, zones: zones, now: user.event.now)
+        else { return nil }
+        return Explanation.Step(
+            17, "digest", input: "DND ends \(InstantText.text(ms: endMs))",
+            outcome: "part of the digest then, if still unread")
+    }
 }
 
 /// One app: its configuration, and the worker's form of it without an APNs client.
@@ -244,7 +496,7 @@ struct EventContext {
     /// Step 12 of the record with an empty uid, once all recipients are explained; nil: there is none.
     ///
     /// - Parameter isCut: some recipients were not looked at.
-    func nobodyStep(isCut: Bool) -> (reason: Reason, step: Explanation.Step)? {
+    fileprivate func nobodyStep(isCut: Bool) -> (reason: Reason, step: Explanation.Step)? {
         let reason: Reason
         let input: String
         if job.audience.hasUnownedTokens {
@@ -266,5 +518,342 @@ struct EventContext {
             "live_activity \(activity.action.rawValue) \(activity.activityID) of app \(event.app)"
         case .userState(let state): "\(state.change.kind) of app \(event.app)"
         }
+    }
+}
+
+/// One route of one recipient.
+struct DeviceContext {
+    let user: RecipientContext
+    let route: Route
+    /// For how long APNs wants the device left alone; nil: it does not.
+    var pauseMs: Int64?
+    /// Its background pushes, if they are limited and this is one.
+    var hour: DeviceHour?
+
+    func explanation(
+        _ way: Explanation.Way, _ verdict: Verdict, _ reason: String, _ steps: [Explanation.Step]
+    ) -> Explanation {
+        Explanation(
+            uid: user.job.uid, device: user.event.job.isBroadcast ? nil : route.device, route: way,
+            verdict: verdict.rawValue, reason: reason, steps: steps)
+    }
+
+    /// Step 15 if the claim suppresses the alert.
+    fileprivate var staleSteps: [Explanation.Step] {
+        guard user.claim.isRead || user.claim.isRevoked else { return [] }
+        return [
+            Explanation.Step(
+                15, "last look", input: "read \(user.claim.isRead), revoked \(user.claim.isRevoked)",
+                outcome: (user.claim.isRead ? Reason.alreadyRead : .revoked).rawValue, passes: false)
+        ]
+    }
+
+    /// Strategy 4: the copy of a push from an earlier try.
+    fileprivate var earlierCopySteps: [Explanation.Step] {
+        guard let message = user.event.job.message?.value else { return [] }
+        let strategy = message.push.strategy ?? user.event.app.context.policy.strategy
+        guard route.way.copyOfEarlierPush(strategy) != nil else { return [] }
+        return [
+            Explanation.Step(
+                16, "send", input: "strategy 4 to a live device, pushed by an earlier try",
+                outcome: "a copy by long connection with pushed true and alert false")
+        ]
+    }
+
+    func connection(alert: Bool, ackWithinMs: Int64?, _ steps: [Explanation.Step]) -> Explanation {
+        if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: user.earlier.haveVerdicts) {
+            // The message is delivered, its alert is not.
+            return explanation(.connection, .suppressed, reason.rawValue, steps)
+        }
+        let wait =
+            ackWithinMs.map { "an ack is required within \($0) ms; without it the decision is made again" }
+            ?? "no ack is required"
+        let step = Explanation.Step(16, "send", input: "alert \(alert)", outcome: "by long connection; \(wait)")
+        let reason: Reason = ackWithinMs == nil ? .ok : .acked
+        return explanation(.connection, .online, reason.rawValue, steps + staleSteps + [step])
+    }
+
+    // MARK: - Pushes
+
+    func push(
+        to token: BoundToken, _ standing: OwnerReply.Standing, _ steps: [Explanation.Step]
+    ) -> Explanation {
+        let claim = user.claim
+        let lastCheck = SendFacts(
+            isRead: claim.isRead, isRevoked: claim.isRevoked, isTokenOwned: standing == .owned || standing == .refused
+        )
+        .reason(expireAtMs: user.event.job.expiresAtMs, now: user.event.now)
+        let badge = user.job.badge(claim.badge, isLowered: claim.lowered)
+        let made = MadePush(user, token, badge: badge)
+        var steps = steps
+        steps.append(renderStep(token.record, badge: badge))
+        steps.append(
+            Explanation.Step(
+                14, "size", input: made.payload.map { "\($0.count) bytes" } ?? "too large however much is cut",
+                outcome: made.canBeSent ? "fits" : Reason.payloadTooLarge.rawValue, passes: made.canBeSent))
+        if let step = burstStep { steps.append(step) }
+        steps.append(
+            Explanation.Step(
+                15, "last look",
+                input: "token \(standing.word), read \(claim.isRead), revoked \(claim.isRevoked)",
+                outcome: lastCheck?.rawValue ?? "unchanged", passes: lastCheck == nil))
+        if let reason = lastCheck ?? (made.canBeSent ? nil : .payloadTooLarge) {
+            return unsent(Verdict(ofEnd: reason), reason.rawValue, reason.alertsByCopy, steps)
+        }
+        let credential = user.event.app.settings.credential(for: token.record)
+        if let step = parkedStep { steps.append(step) }
+        if let step = hourStep { steps.append(step) }
+        steps.append(sendStep(token.record, credential))
+        if let credential, token.record.type.needsProviderKey, !credential.isProviderKey {
+            return unsent(.rejected, NoAnswer.unfit.rawValue, NoAnswer.unfit.alertsByCopy, steps)
+        }
+        let reason: Reason = user.job.isForced ? .forced : .ok
+        var explanation = explanation(.apns, .accepted, reason.rawValue, steps)
+        explanation.payload = made.payload
+        explanation.headers = made.headers ?? []
+        return explanation
+    }
+
+    /// A push that ends before it is sent. With strategy 4 the live device still gets the message.
+    ///
+    /// - Parameter alerts: whether the copy may alert after the push's end; nil if there is no copy.
+    private func unsent(
+        _ verdict: Verdict, _ reason: String, _ alerts: Bool?, _ steps: [Explanation.Step]
+    ) -> Explanation {
+        guard let copyAlert = route.way.copyAlert(alerts) else { return explanation(.none, verdict, reason, steps) }
+        let step = Explanation.Step(
+            16, "send", input: "strategy 4 to a live device",
+            outcome: "not pushed; the message goes by long connection with pushed false, alert \(copyAlert)")
+        return explanation(.connection, verdict, reason, steps + [step])
+    }
+
+    private func renderStep(_ token: TokenRecord, badge: Int64?) -> Explanation.Step {
+        guard let message = user.event.job.message?.value else {
+            return Explanation.Step(13, "render", input: "live activity", outcome: "the same for every receiver")
+        }
+        let policy = user.event.app.context.policy
+        let variant = PayloadVariant(
+            message, token: token, settings: user.job.settings, isForced: user.job.isForced,
+            defaultLanguage: policy.defaultLanguage)
+        let template = message.push.template.map { use in
+            let words = user.event.app.context.templates.words(for: use, language: variant.language)
+            return ", template \(use.id) \(words)"
+        }
+        return Explanation.Step(
+            13, "render",
+            input: "profile \((message.push.profile ?? policy.profile).rawValue), language \(variant.language), "
+                + "details " + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : "")
+                + (template ?? ""),
+            outcome: renderOutcome(message, badge: badge))
+    }
+
+    private func renderOutcome(_ message: borrowing Message, badge: Int64?) -> String {
+        if message.push.silent { return "silent" }
+        switch user.event.app.context.policy.badge {
+        case .server: return badge.map { "badge \($0)" } ?? "no badge"
+        case .client:
+            let isCounted = user.job.flags.contains(.addsToBadge)
+            return "the client counts; the message " + (isCounted ? "adds 1" : "adds nothing")
+                + (user.job.flags.contains(.loweredBadge) ? ", and lowered the number" : "")
+        case .sender:
+            return user.event.job.senderBadge.map { "badge \($0), the sender's" }
+                ?? "no badge: push.aps.badge is no integer"
+        }
+    }
+
+    /// Nil if the app does not coalesce. Windows are in workers' memory, so whether one is open is unknown.
+    private var burstStep: Explanation.Step? {
+        let app = user.event.app
+        guard app.context.coalesceNanos > 0, let message = user.event.job.message?.value else { return nil }
+        let bypass = BurstRule.bypass(message, facts: user.job.facts, way: route.way)
+        return Explanation.Step(
+            15, "coalescing", input: "window \(app.settings.coalesceSeconds) s per conversation",
+            outcome: bypass.map { "sent at once: \($0.rawValue)" }
+                ?? "sent at once; if another alert has opened a window, it waits and is merged")
+    }
+
+    /// Nil unless an earlier push of the device, or of all devices of the user, is parked.
+    private var parkedStep: Explanation.Step? {
+        let now = user.event.now
+        var leftMs: Int64?
+        for (name, note) in user.recipient.parked where name.isEmpty || name.isSame(as: route.device) {
+            guard let left = note.leftMs(nowMs: now) else { continue }
+            leftMs = max(left, leftMs ?? 0)
+        }
+        if let pauseMs {
+            return Explanation.Step(
+                16, "order",
+                input:
+                    "APNs answered 429 TooManyRequests to an earlier push, and the device waits for another \(pauseMs) ms",
+                outcome: "waits in carillon.parked, until then or until APNs accepts a push of the device")
+        }
+        guard let leftMs else { return nil }
+        return Explanation.Step(
+            16, "order", input: "an earlier push to the device is in carillon.parked, for another \(leftMs) ms",
+            outcome: "waits for it there")
+    }
+
+    /// Nil unless the app limits background pushes and this is one.
+    private var hourStep: Explanation.Step? {
+        let limit = user.event.app.context.backgroundPerHour
+        guard limit > 0, user.event.job.isBackground else { return nil }
+        let leftMs = hour?.leftMs(nowMs: user.event.now)
+        let taken = leftMs == nil ? 0 : hour?.taken ?? 0
+        let wait = taken < limit ? nil : leftMs
+        return Explanation.Step(
+            16, "hour", input: "limits.background_per_hour \(limit), background pushes in the device's hour \(taken)",
+            outcome: wait.map {
+                "waits in carillon.parked for another \($0) ms; if a newer one waits too, that goes for both"
+            } ?? "has a place")
+    }
+
+    private func sendStep(_ token: TokenRecord, _ credential: Configuration.Credential?) -> Explanation.Step {
+        let endpoint = user.event.app.settings.endpoints[token.environment]
+        let copy = route.way.copyTo == nil ? "" : ", then a copy by long connection with pushed true and alert false"
+        return Explanation.Step(
+            16, "send",
+            input: (user.event.job.isBroadcast
+                ? "channel \(route.device)" : "token \(TokenHash.short(token.hex))")
+                + ", \(token.environment.rawValue), credential " + (credential?.name ?? "none"),
+            outcome: "to \(endpoint.host):\(endpoint.port)" + copy)
+    }
+}
+
+/// The push as the worker builds it (`Sender.push`).
+private struct MadePush {
+    /// Nil if too large even after cutting.
+    var payload: [UInt8]?
+    /// Nil if a header is invalid.
+    var headers: [Explanation.Header]?
+    private let isToken: Bool
+
+    fileprivate var canBeSent: Bool { payload != nil && headers != nil && isToken }
+
+    init(_ user: RecipientContext, _ token: BoundToken, badge: Int64?) {
+        isToken = DeviceToken(token.record.hex) != nil
+        guard let content = user.event.job.content else { return }
+        let id = user.job.pushIDPrefix.id(tokenHex: token.record.hex)
+        payload = content.payload(for: user.job, token: token, badge: badge, id: id)
+        let isUnknown = user.job.flags.contains(.originalUnknown)
+        guard content.headers(topic: token.record.topic, isOriginalUnknown: isUnknown) != nil,
+            let common = content.commonHeaders(isOriginalUnknown: isUnknown)
+        else { return }
+        let isBroadcast = user.event.job.isBroadcast
+        headers = [
+            isBroadcast
+                ? Explanation.Header(name: "apns-channel-id", value: token.device)
+                : Explanation.Header(name: "apns-topic", value: common.pushType.topic(bundleID: token.record.topic)),
+            Explanation.Header(name: "apns-push-type", value: common.pushType.rawValue),
+            Explanation.Header(name: "apns-priority", value: String(common.priority)),
+            Explanation.Header(name: "apns-expiration", value: String(common.expirationSeconds)),
+            Explanation.Header(name: isBroadcast ? "apns-request-id" : "apns-id", value: id.description),
+        ]
+        if let collapseID = common.collapseID {
+            let text = String(decoding: collapseID, as: UTF8.self)
+            headers?.append(Explanation.Header(name: "apns-collapse-id", value: text))
+        }
+    }
+}
+
+extension OwnerReply.Standing {
+    /// In words for people.
+    fileprivate var word: String {
+        switch self {
+        case .owned: "owned"
+        case .refused: "refused by APNs: it is being removed"
+        case .rebound: "re-bound by the same user"
+        case .moved: "bound to another user or to no user"
+        }
+    }
+}
+
+/// One recipient with the decision and the claim's answer.
+struct RecipientContext {
+    let event: EventContext
+    /// The form that the worker uses.
+    let job: RecipientJob
+    let recipient: Recipient
+    /// Why a device's presence is void.
+    fileprivate let presenceNotes: [String: String]
+    /// After the claim.
+    var decision: Decision
+    let claim: ClaimReply
+    /// The results of an earlier try for the devices.
+    var earlier = EarlierDevices()
+    /// Steps that all devices of the recipient share.
+    var steps: [Explanation.Step] = []
+    /// One per route, in order.
+    fileprivate var routeSteps: [Explanation.Step] = []
+    fileprivate var tokenStep: Explanation.Step?
+
+    init(
+        event: EventContext, job: RecipientJob, recipient: Recipient, presenceNotes: [String: String],
+        decision: Decision, claim: ClaimReply
+    ) {
+        self.event = event
+        self.job = job
+        self.recipient = recipient
+        self.presenceNotes = presenceNotes
+        self.decision = decision
+        self.claim = claim
+    }
+
+    /// The decision's steps in the contract's order: its first one, the time, comes before audience and claim.
+    mutating func take(_ trace: RecordedTrace, after steps: [Explanation.Step]) {
+        self.steps = steps
+        for entry in trace.steps {
+            let step = Explanation.Step(entry)
+            switch entry.step {
+            case .routes: routeSteps.append(step)
+            case .token: tokenStep = step
+            case .expiry: self.steps.insert(step, at: min(1, self.steps.count))
+            default: self.steps.append(step)
+            }
+        }
+    }
+
+    /// Nil if no SMS is requested.
+    fileprivate var smsStep: Explanation.Step? {
+        let now = event.now
+        let isLive = recipient.presence.contains { $0.liveness(at: now).isLive }
+        guard event.job.wantsSMS, !isLive else { return nil }
+        return Explanation.Step(17, "sms", input: "push.sms", outcome: "an SMS is requested on push.sms")
+    }
+}
+
+extension ClaimReply {
+    /// Step 5.
+    func step(of subject: ClaimSubject) -> Explanation.Step {
+        let outcome: String
+        switch state {
+        case .fresh: outcome = isRevoked ? "new, and revoked before it came" : "new"
+        case .resume:
+            let done = accepted.map(\.device)
+            outcome =
+                "begun and not ended: it is resumed"
+                + (done.isEmpty ? "" : "; pushed before: \(done.joined(separator: " "))")
+        case .ended: outcome = "a repeat, ended for this user: nothing is sent, counted or recorded again"
+        }
+        return Explanation.Step(
+            5, "duplicate", input: "\(subject.kind.word) \(subject.id)", outcome: outcome, passes: state != .ended)
+    }
+}
+
+extension PairKind {
+    /// In words for people.
+    var word: String {
+        switch self {
+        case .message: "message"
+        case .revoke: "revoke"
+        case .liveActivity: "live activity event"
+        }
+    }
+}
+
+extension Explanation.Step {
+    init(_ entry: RecordedTrace.Entry) {
+        self.init(
+            entry.step.rawValue, entry.step.title, input: entry.input, outcome: entry.outcome,
+            passes: Reason(rawValue: entry.outcome) == nil)
     }
 }

@@ -68,7 +68,7 @@ struct DeviceHour {
     var beginMs: Int64
     var taken: Int
 
-    /// - Returns: nil for any text that `StateScripts.takePlace` does not write.
+    /// - Returns: nil for any text that `HourScripts.takePlace` does not write.
     init?(_ text: String) {
         let words = text.split(separator: " ", maxSplits: 4)
         guard words.count >= 4, let beginMs = Int64(words[0]), let taken = Int(words[1]) else { return nil }

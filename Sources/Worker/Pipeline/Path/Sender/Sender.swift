@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import APNs
+import Digits
 import EventLoop
+import Kafka
 import PushCore
 import Redis
 import Telemetry
@@ -350,6 +352,357 @@ final class Sender {
             Tag(push.tag).map { DeviceRef(work: $0.ref, device: Int($0.index)) }
         }
     }
+
+    // MARK: Check
+    // Step 15 for a push that had to wait: behind another of its device, for `limits.rate`, or in the APNs client.
+    //
+    // The claim's facts are old then: the message may be read or revoked, the token another user's, the badge another
+    // number. An immediate push needs no check.
+
+    /// Claims again, which counts nothing twice, and asks for the token's owner. For a connection without a timely ack,
+    /// it also asks for a later ack.
+    func check(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) {
+        guard index < job.devices.count, let token = job.devices[index].push?.token else {
+            return shard.mistake("a check of a device without a push")
+        }
+        let asksAcks = !job.silentConnections.isEmpty
+        // A failed check may have read a newer number already.
+        let subject =
+            job.devices[index].push?.check?.subject ?? SendCheck.Subject(badge: job.devices[index].push?.badge)
+        let activity = job.event.updatedActivityID
+        // A channel has no owner.
+        let asksOwner = !job.event.isBroadcast
+        job.devices[index].push?.check = SendCheck(
+            ticket: ticket,
+            answers: Answers(1 + (asksOwner ? 1 : 0) + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1)),
+            subject: subject)
+        let app = job.event.app.id
+        if let activity {
+            ask(job, index) { (store) throws(RedisFault) in
+                try store.activityState(
+                    app: app, uid: job.uid, activityID: activity, tag: job.tag(.checkActivity, index))
+            }
+        }
+        ask(job, index) { (store) throws(RedisFault) in
+            try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
+        }
+        if asksOwner {
+            ask(job, index) { (store) throws(RedisFault) in
+                try store.owner(app: app, token: token.record.hex, tag: job.tag(.checkOwner, index))
+            }
+        }
+        if !asksAcks { return }
+        ask(job, index) { (store) throws(RedisFault) in
+            try store.acks(app: app, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.checkAcks, index))
+        }
+    }
+
+    private func ask(_ job: RecipientJob, _ index: Int, _ send: (StateStore) throws(RedisFault) -> Void) {
+        do throws(RedisFault) {
+            try send(shard.store)
+        } catch {
+            answered(job, index, failed: true)
+        }
+    }
+
+    /// Checks a device again after Redis could not answer.
+    func retryCheck(_ device: DeviceRef) {
+        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return shard.late() }
+        check(job, device.device, ticket: job.devices[device.device].push?.check?.ticket)
+    }
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        let index = Int(tag.index)
+        guard let job = work.recipient(tag.ref), index < job.devices.count, let token = job.devices[index].push?.token
+        else { return shard.late() }
+        switch tag.question {
+        case .hour: didTakePlace(job, index, reply.int64 ?? 0)
+        case .checkOwner:
+            let standing = OwnerReply.standing(reply, uid: job.uid, token: token)
+            answered(job, index) { check in
+                check.facts.isTokenOwned = standing != .moved
+                check.isRebound = standing == .rebound || standing == .refused
+            }
+        case .checkActivity:
+            let isOver = isOver(job.event, ActivityState(reply), token)
+            answered(job, index) { $0.facts.isActivityOver = isOver }
+        case .checkAcks:
+            let isAcknowledged = StateStore.devices(reply).containsSame(job.devices[index].route.device)
+            answered(job, index) { $0.isAcknowledged = isAcknowledged }
+        default:
+            guard let claim = ClaimReply(reply) else { return answered(job, index, failed: true) }
+            // The script has marked it, unless it was only asked to peek.
+            if job.devices[index].push?.check?.isPeek == false { job.openMark = .mayExist }
+            job.note(claim, isFirst: false)
+            let isExact =
+                shard.unstoredCounts.isEmpty || shard.isBadgeExact(app: job.event.app.id, uid: job.uid)
+            job.devices[index].push?.badge = isExact ? job.badge(claim.badge, isLowered: claim.lowered) : nil
+            job.devices[index].push?.mayHaveReport = claim.hasReport
+            let mark = claim.state == .ended && reply.count > 3 ? PairMark.counts(reply[3]) : nil
+            let outcome = job.outcome(ofDevice: index, in: mark)
+            answered(job, index) { check in
+                if claim.state == .ended { check.subject = outcome.map { .counted($0) } ?? .ended }
+                check.facts.isRead = claim.isRead
+                check.facts.isRevoked = claim.isRevoked
+            }
+        }
+    }
+
+    func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
+        guard let job = work.recipient(tag.ref) else { return shard.late() }
+        let index = Int(tag.index)
+        if tag.question == .hour { return didNotTakePlace(job, index, fault, isAbsent: isAbsent) }
+        guard index < job.devices.count, let check = job.devices[index].push?.check else { return shard.late() }
+        switch tag.question {
+        case .checkClaim where fault.refusesWrite && !check.isPeek:
+            // A claimed push needs no other claim; only its number is unknown.
+            shard.writes.refused(fault, nowNanos: shard.nowNanos)
+            peek(job, index)
+        // A permanently unreadable key does not prevent the push, except for the token's owner.
+        case .checkOwner where isAbsent:
+            answered(job, index) { $0.facts.isTokenOwned = false }
+        case .checkClaim where fault.isLasting, .checkAcks where isAbsent, .checkActivity where isAbsent:
+            answered(job, index)
+        default: answered(job, index, failed: true)
+        }
+    }
+
+    /// A change of the user or of the token is read and not stored: the push is parked, or checked again later.
+    func waitForChanges(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) -> Passage {
+        let changes = shard.unstoredChanges
+        guard let token = job.devices[index].push?.token,
+            changes.contains(UnstoredChanges.user(job.event.app.id, job.uid))
+                || changes.contains(UnstoredChanges.token(job.event.app.id, token.record.hex))
+        else { return .goesOn }
+        guard job.mayPark else {
+            shard.timers.schedule(
+                .retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
+            return .kept
+        }
+        job.devices[index].push?.check = nil
+        stop(job, index, ticket, .park(.behind, dueMs: shard.steadyMs &+ Self.changesMs, client: nil))
+        return .kept
+    }
+
+    private static let changesMs: Int64 = 5_000
+
+    private func isOver(_ event: EventJob, _ state: ActivityState, _ token: BoundToken) -> Bool {
+        guard let action = event.activity?.action else { return false }
+        var state = state
+        if state.startedMs == nil { state.startedMs = token.record.boundMs }
+        return state.isOver(for: action, now: shard.nowMs)
+    }
+
+    private func peek(_ job: RecipientJob, _ index: Int) {
+        job.devices[index].push?.badge = nil
+        job.devices[index].push?.check?.isPeek = true
+        ask(job, index) { (store) throws(RedisFault) in
+            try store.peek(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
+        }
+    }
+
+    /// One of the answers.
+    private func answered(
+        _ job: RecipientJob, _ index: Int, failed: Bool = false, _ note: (inout SendCheck) -> Void = { _ in }
+    ) {
+        guard index < job.devices.count, var check = job.devices[index].push?.check, check.answers.awaited > 0 else {
+            return shard.late()
+        }
+        note(&check)
+        let isLast = check.answers.take(failed: failed)
+        job.devices[index].push?.check = check
+        if !isLast { return }
+        if !job.isPushing(index) { return shard.late() }
+        if !shard.unstoredChanges.isEmpty, waitForChanges(job, index, ticket: check.ticket) == .kept { return }
+        let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
+        switch verdict {
+        case .askAgain:
+            shard.timers.schedule(
+                .retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
+        case .send:
+            job.devices[index].push?.check = nil
+            job.devices[index].push?.checkedNanos = shard.nowNanos
+            didCheck(job.devices[index].queueKey)
+            goOn(job, index, check)
+        case .stop, .acknowledged, .endedElsewhere, .decideAgain:
+            job.devices[index].push?.check = nil
+            stop(job, index, check.ticket, .check(verdict))
+        }
+    }
+
+    /// Nothing prevents it: on to the client, or inside it; rendered again if the number has changed.
+    func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
+        guard let ticket = check.ticket else { return makeReady(.recipient(job.deviceRef(index))) }
+        guard let due = job.devices[index].pushParts(), let client = job.event.app.client(for: due.token) else {
+            return stop(job, index, ticket, .check(.stop(.noToken)))
+        }
+        if SendCheck.Subject(badge: due.badge) == check.subject, !client.apns.lacksContent(ticket) {
+            client.apns.confirm(ticket)
+            return job.leaveContentIfSent()
+        }
+        guard let push = push(for: job, index, due) else {
+            return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
+        }
+        client.apns.renew(ticket, with: push)
+        job.leaveContentIfSent()
+    }
+
+    private func stop(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?, _ cause: UnsentPush.Cause) {
+        if let ticket, let token = job.devices[index].push?.token, let client = job.event.app.client(for: token),
+            !client.apns.withdraw(ticket)
+        {
+            // It has ended in the client, and its outcome gives the result.
+            return
+        }
+        drop(job.deviceRef(index), cause)
+    }
+
+    // MARK: Hour
+    // `limits.background_per_hour`: a background push takes a place in its device's hour just before it is made. One without a place
+    // is parked until the next hour, and the newest of those goes then for all of them.
+
+    /// - Returns: `.kept` if the push waits for the answer of Redis.
+    func takePlace(_ job: RecipientJob, _ index: Int) -> Passage {
+        guard let push = job.devices[index].push, !push.hasPlace, let token = push.token else { return .goesOn }
+        let waited = job.parking?.returned.containsSame(token.device) ?? false
+        do throws(RedisFault) {
+            try shard.store.takePlace(
+                app: job.event.app.id, uid: job.uid, device: token.device, push.id, sentMs: job.event.sentMs,
+                limit: job.event.app.backgroundPerHour, hasWaited: waited, nowMs: shard.nowMs,
+                tag: job.tag(.hour, index))
+        } catch {
+            didNotTakePlace(job, index, error, isAbsent: false)
+        }
+        return .kept
+    }
+
+    private func didTakePlace(_ job: RecipientJob, _ index: Int, _ answer: Int64) {
+        guard job.devices[index].phase == .due else { return shard.late() }
+        switch HourAnswer(answer) {
+        case .merged: drop(job.deviceRef(index), .check(.stop(.coalesced)))
+        case .wait(let ms) where job.mayPark:
+            drop(job.deviceRef(index), .park(.background, dueMs: shard.steadyMs &+ ms, client: nil))
+        // The topic does not take it, and memory is not for an hour.
+        case .place, .wait: go(job, index)
+        }
+    }
+
+    /// The limit is not worth a push: without a count it goes.
+    private func didNotTakePlace(_ job: RecipientJob, _ index: Int, _ fault: RedisFault, isAbsent: Bool) {
+        guard index < job.devices.count, job.devices[index].phase == .due else { return shard.late() }
+        if isAbsent || fault.isLasting { return go(job, index) }
+        if fault.refusesWrite {
+            shard.writes.refused(fault, nowNanos: shard.nowNanos)
+            return go(job, index)
+        }
+        shard.timers.schedule(.retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
+    }
+
+    private func go(_ job: RecipientJob, _ index: Int) {
+        job.devices[index].push?.hasPlace = true
+        makeReady(.recipient(job.deviceRef(index)))
+    }
+
+    // MARK: Parking
+    // Pushes that wait too long for a client or for `limits.rate`: they are parked.
+
+    /// Once a second: parks pushes that have waited too long in a client with a problem, or for `limits.rate`.
+    ///
+    /// - Parameter full: partitions of the events topic with full windows while several apps have records in them, and the app with
+    ///   most of the work: its waiting pushes are parked at once.
+    func parkWhatWaits(_ full: FullPartitions?) {
+        for app in apps {
+            for client in app.clients { client.look(nowNanos: shard.nowNanos) }
+        }
+        parkOverdue(full)
+    }
+
+    /// Several times a second: some of them, so that other pushes do not wait for the rest.
+    func parkOverdue(_ full: FullPartitions? = nil) {
+        let now = shard.nowNanos
+        for app in apps {
+            for client in app.clients {
+                let isInTrouble = client.isInTrouble(shard.limits, nowNanos: now)
+                // For a client that is only slow: if other apps wait behind its records.
+                let patience = shard.limits.patienceNanos * (isInTrouble ? 1 : 2)
+                if isInTrouble || (shard.limits.isShared && client.apns.queued > 0) {
+                    var left = Self.parkedPerLook
+                    let overdue = withdraw(from: client) { device in
+                        guard left > 0, isOverdue(device, patience, full) else { return false }
+                        left -= 1
+                        return true
+                    }
+                    park(overdue, of: client, isInTrouble)
+                }
+                guard isInTrouble else { continue }
+                park(Self.takeRecipients(from: &client.stalled) { _ in true }, of: client, true)
+            }
+            parkPaced(app, full)
+        }
+    }
+
+    /// Several times a second while Redis refuses writes: pushes that wait for a stream or for `limits.rate` do not keep their
+    /// event open, where others of it may be accepted.
+    func parkUnclaimed() {
+        for app in apps {
+            for client in app.clients where client.apns.queued > 0 {
+                let isInTrouble = client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
+                park(withdraw(from: client, isUnclaimed), of: client, isInTrouble)
+            }
+            dropPaced(app, isUnclaimed)
+        }
+    }
+
+    private func isUnclaimed(_ device: DeviceRef) -> Bool {
+        guard isOverdue(device, Self.unclaimedNanos, nil), let job = work.recipient(device.work),
+            job.flags.contains(.owesClaim)
+        else { return false }
+        return job.event.hasManyRecipients || job.flags.contains(.accepted)
+    }
+
+    private static let unclaimedNanos: UInt64 = 500_000_000
+    private static let parkedPerLook = 256
+
+    private func parkPaced(_ app: AppContext, _ full: FullPartitions?) {
+        let patience = 2 * shard.limits.patienceNanos
+        dropPaced(app) { isOverdue($0, patience, full) }
+    }
+
+    private func dropPaced(_ app: AppContext, _ isGoing: (DeviceRef) -> Bool) {
+        for device in Self.takeRecipients(from: &app.paced, isGoing) {
+            drop(device, .park(.rate, dueMs: shard.steadyMs, client: nil))
+        }
+    }
+
+    /// Badge updates stay: they wait for room in memory.
+    private static func takeRecipients(
+        from targets: inout [PushTarget], _ isGoing: (DeviceRef) -> Bool
+    ) -> [DeviceRef] {
+        var taken: [DeviceRef] = []
+        targets.removeAll { target in
+            guard case .recipient(let device) = target, taken.count < parkedPerLook, isGoing(device) else {
+                return false
+            }
+            taken.append(device)
+            return true
+        }
+        return taken
+    }
+
+    private func park(_ devices: [DeviceRef], of client: AppContext.Client, _ isInTrouble: Bool) {
+        let order = devices.sorted { (work.recipient($0.work)?.order ?? 0) < (work.recipient($1.work)?.order ?? 0) }
+        for device in order {
+            drop(device, .park(isInTrouble ? client.trouble : .share, dueMs: shard.steadyMs, client: client.name))
+        }
+    }
+
+    private func isOverdue(_ device: DeviceRef, _ patienceNanos: UInt64, _ full: FullPartitions?) -> Bool {
+        guard let job = work.recipient(device.work), job.mayPark,
+            device.device < job.devices.count, !job.devices[device.device].isParked
+        else { return false }
+        guard let push = job.devices[device.device].push else { return false }
+        return shard.nowNanos &- push.startedNanos > patienceNanos || full?.contain(job.event) ?? false
+    }
 }
 
 /// A push between making and sending.
@@ -366,4 +719,100 @@ struct EndedPush {
     var attempts: Int
     /// The name of its credential set; nil if its sender has ended.
     var credential: String?
+}
+
+/// The events of the APNs clients.
+extension Sender: APNsClientDelegate {
+    func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
+        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
+        let app = tag.question == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
+        outcomes.append(
+            EndedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
+        shard.requestTurn()
+    }
+
+    func apns(_ client: APNsClient, didHold bits: UInt64) {
+        guard let tag = Tag(bits) else { return shard.mistake("a pause with a tag that no push has") }
+        // A badge update that backs off keeps its device.
+        if tag.question != .push { return }
+        guard let job = work.recipient(tag.ref) else { return shard.late() }
+        backOff(job, Int(tag.index))
+    }
+
+    /// A push that backed off is about to be tried again. It is kept if another shard has a push in flight for the
+    /// device; the check then follows at its turn. Within one shard the APNs client sends one push per device at a
+    /// time.
+    private func tryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Passage {
+        guard queues.isShared, job.devices[index].phase == .backingOff else { return .goesOn }
+        guard queues.enter(job.devices[index].queueKey, .recipient(job.deviceRef(index))) else {
+            let badge = job.devices[index].push?.badge
+            job.devices[index].push?.check = SendCheck(
+                ticket: ticket, answers: Answers(), subject: SendCheck.Subject(badge: badge))
+            return .kept
+        }
+        _ = job.devices[index].resume()
+        return .goesOn
+    }
+
+    /// A push waited in the client: step 15 applies at the moment its stream opens.
+    func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
+        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
+        if tag.question == .updatePush {
+            updateChecks.append((DeviceRef(work: tag.ref, device: Int(tag.index)), ticket))
+            return shard.requestTurn()
+        }
+        guard let job = work.recipient(tag.ref), job.isPushing(Int(tag.index)) else {
+            _ = client.withdraw(ticket)
+            return shard.late()
+        }
+        if TestBreak.isOn(.noRecheck) {
+            let subject = SendCheck.Subject(badge: job.devices[Int(tag.index)].push?.badge)
+            return goOn(job, Int(tag.index), SendCheck(ticket: ticket, answers: Answers(), subject: subject))
+        }
+        if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
+            return drop(job.deviceRef(Int(tag.index)), .check(.endedElsewhere(nil)))
+        }
+        if tryAgain(job, Int(tag.index), ticket) == .goesOn { check(job, Int(tag.index), ticket: ticket) }
+    }
+
+    /// The client logs its own events.
+    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
+        if event != .hasRoom { return }
+        for app in apps {
+            for waiting in app.clients where waiting.apns === client {
+                let targets = waiting.stalled
+                waiting.stalled = []
+                for target in targets { makeReady(target) }
+            }
+        }
+    }
+}
+
+extension RecipientJob {
+    /// The number with an alert. The alert of a revoke that lowered it carries 0 too.
+    func badge(_ badge: Int64?, isLowered: Bool) -> Int64? {
+        guard event.showsBadge, let badge else { return nil }
+        return BadgeRule.withAlert(
+            badge, isLowered: isLowered, by: event.app.policy.badge, cap: event.app.policy.badgeCap)
+    }
+}
+
+/// The answer of `HourScripts.takePlace`.
+enum HourAnswer: Equatable {
+    case place
+    /// A newer push of the device went for it.
+    case merged
+    case wait(ms: Int64)
+
+    init(_ number: Int64) { self = number == 0 ? .place : number < 0 ? .merged : .wait(ms: number) }
+}
+
+/// Partitions of the events topic with full windows, and the app that has most of the work.
+struct FullPartitions {
+    var partitions: Set<TopicPartition>
+    var app: AppContext
+
+    func contain(_ event: EventJob) -> Bool {
+        event.app === app && event.parked == nil && event.chunkPart == nil && event.isOf(partitions)
+    }
 }
