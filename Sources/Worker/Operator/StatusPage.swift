@@ -634,6 +634,7 @@ extension WaitingPushes.Cause {
         case .share: "until half of their app's share is free"
         case .unclaimed: "for acks, while Redis refuses writes"
         case .scheduled: "for their own time"
+        case .background: "for the next hour of background pushes"
         case .stream: "for a free stream to APNs"
         }
     }
@@ -641,7 +642,7 @@ extension WaitingPushes.Cause {
 
 extension WaitingPushes {
     /// Nothing but what the messages themselves ask for.
-    var isPlanned: Bool { sorted.allSatisfy { $0.cause == .scheduled || $0.cause == .desktopFirst } }
+    var isPlanned: Bool { sorted.allSatisfy { [.scheduled, .desktopFirst, .background].contains($0.cause) } }
 }
 
 /// A bar of shares, as inline SVG.

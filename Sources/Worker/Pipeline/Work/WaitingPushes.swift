@@ -10,7 +10,7 @@ public struct WaitingPushes: Sendable, Equatable {
         case retryAfter = "retry_after"
         case behind
         case desktopFirst = "desktop_first"
-        case rate, share, unclaimed, scheduled
+        case rate, share, unclaimed, scheduled, background
         /// A free stream of a connection.
         case stream
 
