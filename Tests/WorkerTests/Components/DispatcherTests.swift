@@ -176,15 +176,23 @@ struct DispatcherTests {
     }
 
     /// Both began together. When the first was decided, the device was still to be left alone; when the second was read, no more.
-    @Test func `a returned push waits behind an earlier one of its device that was parked again`() throws {
+    /// Of two partitions neither waits: what a burst keeps would wait for the other's work in turn, without end.
+    @Test(arguments: [Int32(0), 1])
+    func `a returned push waits behind an earlier one of its device and partition that was parked again`(
+        other: Int32
+    ) throws {
         try Self.with { world, parts in
             let jobs = try [60, 40].enumerated().map { number, leftMs in
                 var record = ParkedRecord(
                     app: "im", uid: "u", raw: [], cause: .behind, dueMs: world.shard.steadyMs,
                     writtenMs: world.shard.steadyMs, id: "mm\(number)")
                 record.devices = ["phone"]
+                record.source = EventSource(partition: number == 0 ? 0 : other, offset: Int64(number))
+                let work = ParkedWork(record, of: ParkedBatch(.alone(0, topic: 1, .parked)))
                 let event = try world.message(
-                    "m\(number)", parked: ParkedWork(record, of: ParkedBatch(.alone(0, topic: 1, .parked))))
+                    "m\(number)",
+                    origin: EventJob.Origin(partition: work.partition, place: work.place, source: record.source),
+                    parked: work)
                 event.begunNanos = world.shard.nowNanos
                 let job = try world.recipient(of: event)
                 job.candidate?.recipient.parked = [
@@ -198,8 +206,8 @@ struct DispatcherTests {
                 return job
             }
             for job in jobs { try Self.route(job, ["phone"], world, parts) }
-            #expect(parts.sender.ready.taken().isEmpty)
-            #expect(jobs.map { $0.parking?.parting?.devices } == [["phone"], ["phone"]])
+            #expect(parts.sender.ready.taken().count == Int(other))
+            #expect(jobs.map { $0.parking?.parting?.devices } == [["phone"], other == 0 ? ["phone"] : nil])
         }
     }
 

@@ -7,6 +7,8 @@ final class ParkedDevices {
         var atNanos: UInt64
         /// On the shard's steady clock.
         var dueMs: Int64
+        /// The event that was parked last.
+        var source: EventSource
     }
 
     private struct Waiting {
@@ -41,22 +43,32 @@ final class ParkedDevices {
         if let note = notes[key], note.dueMs > nowMs { notes[key]?.dueMs = nowMs }
     }
 
-    /// - Parameter key: `DeviceKey.make`; with an empty device for the whole user.
+    /// - Parameters:
+    ///   - key: `DeviceKey.make`; with an empty device for the whole user.
+    ///   - source: the event whose work is parked.
     /// - Returns: when the last of the device's noted work is due.
     @discardableResult
-    func note(_ key: UInt64, dueMs: Int64, nowNanos: UInt64) -> Int64 {
+    func note(_ key: UInt64, dueMs: Int64, of source: EventSource, nowNanos: UInt64) -> Int64 {
         let latest = max(dueMs, notes[key]?.dueMs ?? .min)
-        if notes.count < Self.capacity || notes[key] != nil { notes[key] = Note(atNanos: nowNanos, dueMs: latest) }
+        if notes.count < Self.capacity || notes[key] != nil {
+            notes[key] = Note(atNanos: nowNanos, dueMs: latest, source: source)
+        }
         return latest
     }
 
     /// The time on the steady clock at which the device's parked pushes are due; nil if none was parked since the recipient was
-    /// read and none of an earlier recipient is about to be parked. Work of one conversation returns together, so that an earlier
-    /// one may have been parked again before this one was read.
+    /// read and none of an earlier recipient is about to be parked.
     func dueMs(_ key: UInt64, before job: RecipientJob) -> Int64? {
-        let sinceNanos = job.event.parked == nil ? job.readNanos : job.event.begunNanos
-        if let note = notes[key], note.atNanos >= sinceNanos { return note.dueMs }
+        if let note = notes[key], isAhead(note, of: job) { return note.dueMs }
         return hasWaiting(key, before: job.order) ? notes[key]?.dueMs ?? 0 : nil
+    }
+
+    /// Work of one conversation returns together, so that an earlier event may have been parked again before this one was read. A
+    /// later one, or one of another partition, is not ahead: two conversations of a device would wait for each other without end.
+    private func isAhead(_ note: Note, of job: RecipientJob) -> Bool {
+        guard let parked = job.event.parked?.record else { return note.atNanos >= job.readNanos }
+        return note.atNanos >= job.event.begunNanos && note.source.partition == parked.source.partition
+            && note.source.offset < parked.source.offset
     }
 
     // MARK: Those that wait in memory to be parked

@@ -230,7 +230,7 @@ final class Parking {
         // Work that is parked behind a refused push may have begun to wait before the refusal.
         let dueMs = devices.note(
             DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: wait?.dueMs ?? record.dueMs,
-            nowNanos: shard.nowNanos)
+            of: record.source, nowNanos: shard.nowNanos)
         note.dueMs = dueMs &- shard.steadyMs &+ nowMs
         try? shard.store.noteParked(
             app: record.app, uid: uid, device: device, note, id: record.id, isAgain: isAgain,
