@@ -38,9 +38,7 @@ def mutated() -> dict[str, str]:
     for defect in DEFECTS:
         text = texts.get(defect.path) or (ROOT / defect.path).read_text()
         if text.count(defect.old) != 1:
-            sys.exit(
-                f"{defect.name} does not apply: its code occurs {text.count(defect.old)} times in {defect.path}"
-            )
+            sys.exit(f"{defect.name} does not apply: its code occurs {text.count(defect.old)} times in {defect.path}")
         texts[defect.path] = text.replace(defect.old, defect.new)
     for module in {path.split("/")[1] for path in texts}:
         texts[f"Sources/{module}/Mutant.swift"] = SWITCH
@@ -52,20 +50,10 @@ def mutated() -> dict[str, str]:
 
 def copy(texts: dict[str, str]) -> None:
     """Files that are the same keep their time, so that only changed modules are built again."""
-    names = subprocess.run(
-        ["git", "ls-files", "Package.swift", "Package.resolved", "Sources", "Tests"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    names += subprocess.run(
-        ["git", "ls-files", "--others", "--exclude-standard", "Sources", "Tests"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+    names = subprocess.run(["git", "ls-files", "Package.swift", "Package.resolved", "Sources", "Tests"], cwd=ROOT,
+                           capture_output=True, text=True, check=True).stdout.split()
+    names += subprocess.run(["git", "ls-files", "--others", "--exclude-standard", "Sources", "Tests"], cwd=ROOT,
+                            capture_output=True, text=True, check=True).stdout.split()
     wanted = {name for name in names if (ROOT / name).is_file()} | set(texts)
     for name in sorted(wanted):
         data = texts[name].encode() if name in texts else (ROOT / name).read_bytes()
@@ -81,74 +69,46 @@ def copy(texts: dict[str, str]) -> None:
 
 
 def build() -> None:
-    subprocess.run(
-        ["swift", "build", "-c", "release", "--product", "simulation"],
-        cwd=COPY,
-        check=True,
-    )
+    subprocess.run(["swift", "build", "-c", "release", "--product", "simulation"], cwd=COPY, check=True)
 
 
 def failing(binary: Path, seeds: int, faults: str) -> str:
     """Seeds that fail without a defect: they show nothing."""
-    command = [str(binary), "--seeds", str(seeds), "--json"] + (
-        ["--faults", faults] if faults else []
-    )
+    command = [str(binary), "--seeds", str(seeds), "--json"] + (["--faults", faults] if faults else [])
     plain = subprocess.run(command, capture_output=True, text=True)
-    return ",".join(
-        re.findall(
-            r"\d+", json.dumps(json.loads(plain.stdout.splitlines()[-1])["failed"])
-        )
-    )
+    return ",".join(re.findall(r"\d+", json.dumps(json.loads(plain.stdout.splitlines()[-1])["failed"])))
 
 
-def play(
-    binary: Path, name: str, seeds: int, skip: str, seconds: int
-) -> tuple[str, str]:
+def play(binary: Path, name: str, seeds: int, skip: str, seconds: int) -> tuple[str, str]:
     """The first seed that finds the defect, and the broken rule."""
     faults = FAULTS.get(name, "")
     env = dict(os.environ)
     variable = "CARILLON_TEST_BREAK" if name in TEST_BREAKS else "CARILLON_MUTATION"
     env[variable] = name
     command = [str(binary), "--seeds", str(seeds), "--stop", "--json"]
-    command += (["--skip", skip] if skip else []) + (
-        ["--faults", faults] if faults else []
-    )
+    command += (["--skip", skip] if skip else []) + (["--faults", faults] if faults else [])
     try:
-        run = subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=seconds
-        )
+        run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return "not found", f"{seconds} s are over"
-    lines = [
-        json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")
-    ]
+    lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
     found = next((line for line in lines if "seed" in line), None)
     if found:
-        rules = list(
-            dict.fromkeys(violation["rule"] for violation in found["violations"])
-        )
-        return f"{found['seed']}{f' of `{faults}`' if faults else ''}", ", ".join(
-            rules[:2]
-        )
+        rules = list(dict.fromkeys(violation["rule"] for violation in found["violations"]))
+        return f"{found['seed']}{f' of `{faults}`' if faults else ''}", ", ".join(rules[:2])
     if run.returncode < 0:
         return "stopped", f"the process ended by signal {-run.returncode}"
     return "not found", f"{seeds} seeds"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=int, default=900, help="time for one defect")
-    parser.add_argument(
-        "--built", action="store_true", help="with the binary of the last call"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="only whether all defects apply"
-    )
+    parser.add_argument("--built", action="store_true", help="with the binary of the last call")
+    parser.add_argument("--check", action="store_true", help="only whether all defects apply")
     options = parser.parse_args()
     texts = mutated()
     if options.check:
@@ -157,14 +117,9 @@ def main() -> None:
     if not options.built:
         copy(texts)
         build()
-    skips = {
-        faults: failing(binary, options.seeds, faults)
-        for faults in ["", *FAULTS.values()]
-    }
+    skips = {faults: failing(binary, options.seeds, faults) for faults in ["", *FAULTS.values()]}
     for faults, skip in skips.items():
-        print(
-            f"without a defect {faults}: {f'seeds {skip} fail' if skip else 'no seed fails'}"
-        )
+        print(f"without a defect {faults}: {f'seeds {skip} fail' if skip else 'no seed fails'}")
     names = [defect.name for defect in DEFECTS] + TEST_BREAKS
     if options.only:
         names = [name for name in names if name in options.only.split(",")]
@@ -172,21 +127,10 @@ def main() -> None:
     missed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         results = pool.map(
-            lambda name: play(
-                binary,
-                name,
-                options.seeds,
-                skips[FAULTS.get(name, "")],
-                options.seconds,
-            ),
-            names,
-        )
+            lambda name: play(binary, name, options.seeds, skips[FAULTS.get(name, "")], options.seconds), names)
         for name, (seed, rules) in zip(names, results):
             missed += seed == "not found"
-            print(
-                f"| `{name}` | {says.get(name, 'of docs/chaos.md')} | {seed} | {rules} |",
-                flush=True,
-            )
+            print(f"| `{name}` | {says.get(name, 'of docs/chaos.md')} | {seed} | {rules} |", flush=True)
     print(f"{len(names)} defects, {missed} not found")
     sys.exit(missed > 0)
 
