@@ -53,7 +53,7 @@ public struct Arguments {
         }
     }
 
-    /// Those that were given, in the order of their names, such as `rate 500`.
+    /// The given options with their values, in the order of their names, such as `rate 500`.
     public func given(without: Set<String> = []) -> [String] {
         values.sorted { $0.key < $1.key }.filter { !without.contains($0.key) }.map { name, values in
             ([name] + values.filter { !$0.isEmpty }).joined(separator: " ")

@@ -53,7 +53,7 @@ struct BenchSettings {
     /// File of the HTML report.
     var htmlPath: String?
     var comparePath: String?
-    /// As given, without those about the report.
+    /// The given options, without those about the report.
     private let given: [String]
     /// Path of the carillon executable to compare with.
     var against: String?
@@ -202,7 +202,7 @@ struct BenchSettings {
         }
     }
 
-    /// For a report: those of each run with their values, then what else was given.
+    /// The settings for a report: those that every run has, then the other options that were given.
     var texts: [String] {
         let usual: KeyValuePairs = [
             "events": "\(events)", "users": "\(users)", "rounds": "\(rounds)", "shards": "\(shards)",

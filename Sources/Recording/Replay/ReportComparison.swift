@@ -2,7 +2,7 @@
 internal import JSON
 internal import Telemetry
 
-/// The figures of a report beside those of an earlier run.
+/// The comparison of a report with that of an earlier run.
 public struct ReportComparison: Sendable {
     /// A number of the report's JSON. Of a list it is the median.
     public struct Figure: Sendable {
@@ -36,7 +36,7 @@ public struct ReportComparison: Sendable {
     private let earlier: [UInt8]
     private let figures: [Figure]
 
-    /// - Parameter path: the file with what the earlier run printed with `--json`.
+    /// - Parameter path: the file with the `--json` of the earlier run.
     public init(readingFrom path: String, _ figures: [Figure]) throws(Fault) {
         switch SmallFile.read(path) {
         case .unreadable(let why): throw Fault(description: "\(path): \(why)")

@@ -14,7 +14,7 @@ public struct ReportOrigin: Sendable, Equatable {
     /// Such as `rate 500`.
     public var settings: [String]
 
-    /// Of this build on this machine.
+    /// The origin of a report by this build on this machine.
     ///
     /// - Parameter version: the program's.
     public init(startedMs: Int64, version: String, settings: [String]) {
@@ -25,7 +25,7 @@ public struct ReportOrigin: Sendable, Equatable {
         machine = Self.thisMachine
     }
 
-    /// Of a report; nil where it says nothing of it.
+    /// The origin that a report names; nil if it names none.
     init?(_ report: JSONTree) {
         guard let machine = report["machine"]?.string, let version = report["version"]?.string else { return nil }
         self.machine = machine

@@ -527,7 +527,7 @@ struct DeviceContext {
     let route: Route
     /// For how long APNs wants the device left alone; nil: it does not.
     var pauseMs: Int64?
-    /// Its background pushes, if they are limited and this is one.
+    /// The background pushes of the device in its hour, if they are limited and this is one.
     var hour: DeviceHour?
 
     func explanation(

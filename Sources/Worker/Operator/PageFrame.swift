@@ -57,7 +57,7 @@ struct PageFrame {
     /// A section of a page. Live sections are compared and updated by their id.
     ///
     /// - Parameters:
-    ///   - note: next to the title: what the section says, in some words.
+    ///   - note: a few words next to the title, about the content of the section.
     ///   - folds: it can be folded to its title and note. On a phone the script folds it where `isWell`.
     static func section(
         _ id: Markup, _ title: Markup, note: Markup = "", isLive: Bool = true, isWide: Bool = false,

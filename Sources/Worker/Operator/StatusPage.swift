@@ -150,7 +150,7 @@ struct StatusPage {
         return PageFrame.section("lanes", "Latency", note: note, isWide: true, folds: true, table.markup)
     }
 
-    /// The time of what is called recent.
+    /// The words for the period of recent figures.
     private var lastMinutes: Markup { "in the last \(FigureText.duration(facts.recentSeconds ?? 0))" }
 
     static func duration(_ seconds: Double?) -> Markup { seconds.map { "\(FigureText.duration($0))" } ?? "–" }
@@ -641,7 +641,7 @@ extension WaitingPushes.Cause {
 }
 
 extension WaitingPushes {
-    /// Nothing but what the messages themselves ask for.
+    /// Whether all these waits are ones that the messages or the settings ask for.
     var isPlanned: Bool { sorted.allSatisfy { [.scheduled, .desktopFirst, .background].contains($0.cause) } }
 }
 

@@ -273,19 +273,4 @@ enum ForgetScripts {
         end
         return {before == at and 2 or 1}
         """)
-
-    /// Defines `isForgotten(key, ms)`: the user was forgotten after that time.
-    static let isForgotten = """
-        local function isForgotten(key, ms, latest)
-          local at = tonumber(redis.call('HGET', key, 'f'))
-          return at and ms < at and at <= latest and at
-        end
-        """
-
-    /// What a user without tokens leaves expires later after each change.
-    static let stay = """
-        local function stay(...)
-          for _, key in ipairs({...}) do redis.call('EXPIRE', key, \(StateKeys.leftSeconds), 'XX') end
-        end
-        """
 }

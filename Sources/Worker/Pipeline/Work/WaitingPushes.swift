@@ -4,7 +4,7 @@ import JSON
 /// Pushes that wait for APNs, for their device or for their time, in memory and in `carillon.parked`. The page and `/statusz` both
 /// show it.
 public struct WaitingPushes: Sendable, Equatable {
-    /// What they wait for. As the reasons of `parked` records, and one more.
+    /// The reason of a wait: those of `parked` records, and one more.
     public enum Cause: String, CaseIterable, Sendable {
         case unavailable, credential
         case retryAfter = "retry_after"

@@ -137,7 +137,7 @@ enum OwnerScripts {
         """
         #!lua
         \(ScriptParts.limit)
-        \(ForgetScripts.isForgotten)
+        \(ScriptParts.isForgotten)
         local bound, replaced, was = tonumber(ARGV[4]), false, false
         local latest = tonumber(ARGV[11]) + \(ScriptParts.skewMs)
         local function time(text)

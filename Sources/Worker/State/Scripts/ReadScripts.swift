@@ -13,8 +13,8 @@ enum ReadScripts {
         #!lua
         \(ScriptParts.prune)
         \(ScriptParts.countPast)
-        \(ForgetScripts.isForgotten)
-        \(ForgetScripts.stay)
+        \(ScriptParts.isForgotten)
+        \(ScriptParts.stay)
         local s = redis.call('HMGET', KEYS[1], 'b', ARGV[1])
         local size = redis.call('ZCARD', KEYS[2])
         redis.call('ZCARD', KEYS[3])
@@ -136,8 +136,8 @@ enum ReadScripts {
     static let report = RedisScript(
         """
         #!lua
-        \(ForgetScripts.isForgotten)
-        \(ForgetScripts.stay)
+        \(ScriptParts.isForgotten)
+        \(ScriptParts.stay)
         local b = redis.call('HGET', KEYS[1], 'b')
         local size = redis.call('ZCARD', KEYS[2])
         local base, value, taken, past = -1, 0, 0, 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The Lua scripts, used only if reading and writing must be one step.
+/// Lua that several scripts share. A script is used only if reading and writing must be one step.
 ///
-/// Each begins with `#!lua`, so that Redis with full memory refuses it as a whole, not in the middle (and refuses keys
+/// Each script begins with `#!lua`, so that Redis with full memory refuses it as a whole, not in the middle (and refuses keys
 /// of another slot). Each uses keys of one hash tag only. Numbers are doubles in Lua: times and counts are below 2^53
 /// (`StateKeys.time`), sequences and versions are compared as text. Records have their version as the first word.
 enum ScriptParts {
@@ -74,6 +74,21 @@ enum ScriptParts {
                 end
                 redis.call('HDEL', key, oldest)
             end
+        end
+        """
+
+    /// Defines `isForgotten(key, ms)`: the user was forgotten after that time.
+    static let isForgotten = """
+        local function isForgotten(key, ms, latest)
+          local at = tonumber(redis.call('HGET', key, 'f'))
+          return at and ms < at and at <= latest and at
+        end
+        """
+
+    /// Defines `stay(keys…)`: the keys that a user without tokens leaves expire later after each change.
+    static let stay = """
+        local function stay(...)
+          for _, key in ipairs({...}) do redis.call('EXPIRE', key, \(StateKeys.leftSeconds), 'XX') end
         end
         """
 }

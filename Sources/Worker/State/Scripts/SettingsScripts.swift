@@ -11,7 +11,7 @@ enum SettingsScripts {
         """
         #!lua
         \(settingsBody)
-        \(ForgetScripts.stay)
+        \(ScriptParts.stay)
         if #writes > 0 then redis.call('HSET', KEYS[1], unpack(writes)) end
         stay(KEYS[1], KEYS[2])
         return answer
@@ -28,7 +28,7 @@ enum SettingsScripts {
     private static let settingsBody = """
         local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(ScriptParts.skewMs)
         local given, merged, writes, answer = {}, {}, {}, 0
-        \(ForgetScripts.isForgotten)
+        \(ScriptParts.isForgotten)
         if isForgotten(KEYS[1], at, latest) then return 0 end
         local function stored(field)
           return string.match(redis.call('HGET', KEYS[1], field) or '', '^(%d+) (.*)$')
@@ -74,8 +74,8 @@ enum SettingsScripts {
         """
         #!lua
         \(ScriptParts.prune)
-        \(ForgetScripts.isForgotten)
-        \(ForgetScripts.stay)
+        \(ScriptParts.isForgotten)
+        \(ScriptParts.stay)
         local new, at = ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4], tonumber(ARGV[4])
         if isForgotten(KEYS[1], at, tonumber(ARGV[5]) + \(ScriptParts.skewMs)) then return 0 end
         local cur = redis.call('HGET', KEYS[1], ARGV[1])

@@ -36,7 +36,7 @@ extension ParkCause {
     /// the script decides which one goes.
     var keepsOrder: Bool { self != .scheduled && self != .background }
 
-    /// Later pushes of the device pass it, and a repeat learns from the recipient's mark that it waits (`EarlierWait`).
+    /// Whether later pushes of the device pass it, and a repeat learns of the wait from the recipient's mark (`EarlierWait`).
     var isNotedInMark: Bool { self == .desktopFirst || self == .background }
 
     /// APNs asked to leave the device alone, or an earlier push of the device waits. It ends with an accepted push to the device.

@@ -16,7 +16,7 @@ struct DevicePush {
     var isAccepted = false
     /// APNs accepted it, and no later round has counted the message since.
     var mayShowLower = false
-    /// It may be sent in this hour (`Sender.takePlace`).
+    /// Whether the push has a place in its device's hour (`Sender.takePlace`).
     var hasPlace = false
     let startedNanos: UInt64
     /// Time of the last check before sending; 0 for none.

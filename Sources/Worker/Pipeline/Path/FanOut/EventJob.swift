@@ -311,7 +311,7 @@ final class EventJob {
     /// The lane of its pushes. A group that turns out to be giant uses its own lane.
     var lane: PushLane { ownLane == .group && audience.isGiant ? .bulk : ownLane }
 
-    /// Its pushes are background pushes.
+    /// Whether the pushes of the event are background pushes.
     var isBackground: Bool { ownLane == .silent }
 
     // MARK: The life of its content
