@@ -224,7 +224,7 @@ public actor Explainer {
         if device.user.claim.accepted.containsSame(route.device) {
             return .duplicate(device.user.job.uid, device: route.device, steps + device.earlierCopySteps)
         }
-        if device.user.earlier.acknowledged.containsSame(route.device) {
+        if device.user.plan.acknowledged.containsSame(route.device) {
             return device.explanation(.none, .online, Reason.acked.rawValue, steps)
         }
         switch route.way {
@@ -305,24 +305,30 @@ public actor Explainer {
         job.note(claim, isFirst: true)
         steps.append(claim.step(of: context.job.subject))
         if claim.state == .ended { return [.duplicate(member.uid, steps)] }
+        let plan = Plan(
+            decision.withoutAlerts(isRead: claim.isRead, isRevoked: claim.isRevoked),
+            try await progress(context, member.uid, claim), allowed: Self.addressedDevices(context, found.recipient))
         var user = RecipientContext(
-            event: context, job: job, recipient: found.recipient, presenceNotes: found.notes,
-            decision: decision.withoutAlerts(isRead: claim.isRead, isRevoked: claim.isRevoked).repeating(
-                claim.withoutDevice), claim: claim)
+            event: context, job: job, recipient: found.recipient, presenceNotes: found.notes, plan: plan, claim: claim)
         user.take(trace, after: steps)
         if let step = try await revokeStep(claim, member.uid, context.job) { user.steps.append(step) }
-        if claim.state == .resume {
-            user.earlier.accepted = claim.accepted
-            user.earlier.addressed = claim.addressedDevices
-            user.earlier.mayHaveRecords = claim.withoutDevice == nil
-            if context.job.message != nil {
-                user.earlier.acknowledged = try await store.acks(
-                    app: context.event.app, uid: member.uid, msgID: context.job.msgID)
-            }
-            user.decision = user.decision.including(
-                user.earlier, allowed: Self.addressedDevices(context, found.recipient))
-        }
         return try await explain(user)
+    }
+
+    /// What an earlier try did for the recipient, if one began and did not finish.
+    private func progress(
+        _ context: EventContext, _ uid: String, _ claim: ClaimReply
+    ) async throws(RedisFault) -> Progress {
+        var progress = Progress()
+        guard claim.state == .resume else { return progress }
+        progress.accepted = claim.accepted
+        progress.earlierTry = Progress.EarlierTry(
+            addressed: claim.addressedDevices, withoutDevice: claim.withoutDevice)
+        if context.job.message != nil {
+            progress.acknowledged = try await store.acks(
+                app: context.event.app, uid: uid, msgID: context.job.msgID)
+        }
+        return progress
     }
 
     private static func addressedDevices(_ context: EventContext, _ recipient: Recipient) -> [String] {
@@ -429,9 +435,7 @@ public actor Explainer {
         where !user.decision.routes.contains(where: { $0.device.isSame(as: push.device) }) {
             explanations.append(.duplicate(user.job.uid, device: push.device, user.steps))
         }
-        let haveVerdicts =
-            user.earlier.haveVerdicts || (user.earlier.mayHaveRecords && !user.decision.routes.isEmpty)
-        if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: haveVerdicts) {
+        if let reason = user.plan.withoutDevice {
             let verdict = Verdict(ofEnd: reason)
             var steps = user.steps + (reason == .noToken || reason == .activityOver ? last : [])
             if reason == .noToken, let step = user.smsStep { steps.append(step) }
@@ -561,7 +565,7 @@ struct DeviceContext {
     }
 
     func connection(alert: Bool, ackWithinMs: Int64?, _ steps: [Explanation.Step]) -> Explanation {
-        if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: user.earlier.haveVerdicts) {
+        if let reason = user.plan.withoutDevice {
             // The message is delivered, its alert is not.
             return explanation(.connection, .suppressed, reason.rawValue, steps)
         }
@@ -776,10 +780,8 @@ struct RecipientContext {
     /// Why a device's presence is void.
     fileprivate let presenceNotes: [String: String]
     /// After the claim.
-    var decision: Decision
+    let plan: Plan
     let claim: ClaimReply
-    /// The results of an earlier try for the devices.
-    var earlier = EarlierDevices()
     /// Steps that all devices of the recipient share.
     var steps: [Explanation.Step] = []
     /// One per route, in order.
@@ -788,15 +790,17 @@ struct RecipientContext {
 
     init(
         event: EventContext, job: RecipientJob, recipient: Recipient, presenceNotes: [String: String],
-        decision: Decision, claim: ClaimReply
+        plan: Plan, claim: ClaimReply
     ) {
         self.event = event
         self.job = job
         self.recipient = recipient
         self.presenceNotes = presenceNotes
-        self.decision = decision
+        self.plan = plan
         self.claim = claim
     }
+
+    var decision: Decision { plan.decision }
 
     /// The decision's steps in the contract's order: its first one, the time, comes before audience and claim.
     mutating func take(_ trace: RecordedTrace, after steps: [Explanation.Step]) {

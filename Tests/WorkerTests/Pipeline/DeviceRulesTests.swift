@@ -31,27 +31,4 @@ struct DeviceRulesTests {
         let way = Route.Way.apns(token: 0, copyTo: .init(presence: 0, mayAlert: true))
         #expect(way.copyAlert(reason.alertsByCopy) == alerts)
     }
-
-    private static let nobody = Decision(alert: .allow(forced: false), counted: true, routes: [])
-    private static let muted = Decision(alert: .deny(.convMuted), counted: false, routes: [])
-
-    @Test(arguments: [(nobody, Reason.noToken), (muted, .convMuted)])
-    func aDenyHasOneRecordWithoutDeviceUnlessADeviceHasAVerdict(decision: Decision, reason: Reason) {
-        #expect(decision.reasonWithoutDevice(hasDeviceVerdicts: false) == reason)
-        #expect(decision.reasonWithoutDevice(hasDeviceVerdicts: true) == nil)
-    }
-
-    @Test func everyDeviceOfAnEarlierTryHasARouteOnceOneHasAVerdict() {
-        var earlier = EarlierDevices()
-        #expect(Self.muted.including(earlier, allowed: ["d0", "d1"]).routes.isEmpty, "one record without device")
-        earlier.accepted = [EarlierPush("d1")]
-        earlier.addressed = ["web"]
-        let denied = Self.muted.including(earlier, allowed: ["d0", "d1"])
-        #expect(denied.routes.map(\.device) == ["web", "d0"])
-        #expect(denied.routes.allSatisfy { $0.way == .none(.convMuted) })
-        let allowed = Self.nobody.including(earlier, allowed: ["d0", "d1"])
-        #expect(allowed.routes == [Route(device: "web", way: .none(.noToken))])
-        earlier = EarlierDevices(acknowledged: ["d0"])
-        #expect(Self.muted.including(earlier, allowed: ["d0", "d1"]).routes.map(\.device) == ["d0", "d1"])
-    }
 }

@@ -75,7 +75,7 @@ struct DeviceVerdictTests {
         let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad")
             user.isRead = true
-            user.decide(resuming: .init(accepted: [EarlierPush("pad")]))
+            user.decide(resuming: .notes(accepted: [EarlierPush("pad")]))
         }
         #expect(outcomes == ["pad accepted ok", "phone suppressed already_read"])
     }
@@ -83,7 +83,7 @@ struct DeviceVerdictTests {
     @Test func aSilentConnectionIsNamedAfterAnAcceptedPushOfAnEarlierTry() throws {
         let outcomes = try Played.outcomes { user in
             user.connect("web")
-            user.decide(resuming: .init(accepted: [EarlierPush("phone")]))
+            user.decide(resuming: .notes(accepted: [EarlierPush("phone")]))
             user.missAck("web")
             user.decide()
         }
@@ -95,7 +95,7 @@ struct DeviceVerdictTests {
             user.bind("phone", "pad")
             user.connect("phone")
             user.isRead = true
-            user.decide(resuming: .init(accepted: [EarlierPush("pad")]), acknowledged: ["phone"])
+            user.decide(resuming: .notes(accepted: [EarlierPush("pad")]), acknowledged: ["phone"])
         }
         #expect(outcomes == ["pad accepted ok", "phone online acked"])
     }
@@ -104,7 +104,7 @@ struct DeviceVerdictTests {
         let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad", "watch")
             user.isExpired = true
-            user.decide(resuming: .init(accepted: [EarlierPush("pad")]), acknowledged: ["watch"])
+            user.decide(resuming: .notes(accepted: [EarlierPush("pad")]), acknowledged: ["watch"])
         }
         #expect(outcomes == ["pad accepted ok", "phone expired expired", "watch online acked"])
     }
@@ -113,7 +113,7 @@ struct DeviceVerdictTests {
         let outcomes = try Played.outcomes { user in
             user.bind("pad")
             user.isExpired = true
-            user.decide(resuming: .init(accepted: [EarlierPush("pad", isForced: true)]))
+            user.decide(resuming: .notes(accepted: [EarlierPush("pad", isForced: true)]))
         }
         #expect(outcomes == ["pad accepted forced"])
     }
@@ -122,7 +122,7 @@ struct DeviceVerdictTests {
         let outcomes = try Played.outcomes { user in
             user.bind("phone")
             user.isMuted = true
-            user.decide(resuming: .init(addressed: ["web"]))
+            user.decide(resuming: .notes(addressed: ["web"]))
         }
         #expect(outcomes == ["phone suppressed conv_muted", "web suppressed conv_muted"])
     }
@@ -138,7 +138,7 @@ struct DeviceVerdictTests {
 
     @Test func aDeviceThatLostItsTokenAfterACrashIsNamed() throws {
         let outcomes = try Played.outcomes { user in
-            user.decide(resuming: .init(addressed: ["phone"]))
+            user.decide(resuming: .notes(addressed: ["phone"]))
         }
         #expect(outcomes == ["phone suppressed no_token"])
     }
@@ -460,7 +460,7 @@ private final class Played {
     ///   - withoutDevice: the earlier try decided to record it without a device.
     ///   - acknowledged: devices that acknowledged a delivery by now.
     func decide(
-        resuming earlier: EarlierDevices? = nil, withoutDevice: Reason? = nil, acknowledged: [String] = [],
+        resuming earlier: EarlierNotes? = nil, withoutDevice: Reason? = nil, acknowledged: [String] = [],
         owesClaim: Bool = false
     ) {
         guard job.machine.decideAgain(Candidate(uid: "u", order: 0)), let candidate = job.candidate else { return }
@@ -480,5 +480,13 @@ private final class Played {
         candidate.owesClaim = owesClaim
         candidate.isUnclaimed = owesClaim
         pipeline.dispatcher.route(job)
+    }
+}
+
+extension EarlierNotes {
+    fileprivate static func notes(accepted: [EarlierPush] = [], addressed: [String] = []) -> EarlierNotes {
+        var notes = EarlierNotes()
+        (notes.accepted, notes.addressed) = (accepted, addressed)
+        return notes
     }
 }

@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func aRecipientThatOwesAClaimSaysSoAndItsReaderClaimsAnew() {
-        let facts = ParkedFacts(of: [.owesClaim, .staysInMemory, .replaced])
+        let facts = ParkedFacts(of: [.owesClaim, .staysInMemory, .forced])
         #expect(facts == .owesClaim && facts.rawValue == 4096 && facts.flags.isEmpty)
     }
 

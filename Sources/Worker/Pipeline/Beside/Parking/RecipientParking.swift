@@ -2,14 +2,12 @@
 import PushCore
 
 /// A recipient's state in `carillon.parked`: its devices that wait to be parked, and the facts from the record that
-/// returned it. Or its devices that an earlier try pushed to, in case it will be parked.
+/// returned it.
 final class RecipientParking {
     /// Devices that are parked as soon as nothing else of the recipient is in progress.
     var waits: [Wait] = []
     /// Devices that the record lists as waiting; each has an end now, or parks again.
     var returned: [String] = []
-    /// Devices that have a final record and are not among the job's devices.
-    var done: [String] = []
     /// The end of the hold for a desktop, on the steady clock; nil: none is held.
     var holdUntilMs: Int64?
     /// What its event's record is to say, once nothing else of it is awaited.
@@ -32,10 +30,10 @@ extension RecipientJob {
     func goOn(from record: ParkedRecord, steadyMs: Int64) {
         let parking = RecipientParking()
         parking.returned = record.devices
-        parking.done = record.done
         parking.holdUntilMs = record.holdUntilMs
         parking.counts = record.counts
         self.parking = parking
+        recorded = record.done
         flags.formUnion(record.facts.flags)
         if let until = record.holdUntilMs, until <= steadyMs { hold = .over }
         silentConnections = record.silentConnections.map {
@@ -43,9 +41,6 @@ extension RecipientJob {
         }
         trace = TraceBytes(resuming: record.trace)
     }
-
-    /// Devices of it wait in the topic, or have final records there: it was not parked whole before its decision.
-    var hasParkedDevices: Bool { parking.map { !$0.returned.isEmpty || !$0.done.isEmpty } ?? false }
 
     /// Whether it may be parked. A record that is too large for the topic, or was refused there, stays in memory.
     var mayPark: Bool { !flags.contains(.staysInMemory) && event.raw.count <= ParkedRecord.rawMax }

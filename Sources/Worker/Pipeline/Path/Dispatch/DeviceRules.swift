@@ -69,21 +69,6 @@ extension PushOutcome {
     }
 }
 
-/// The devices for which an earlier try of the recipient, or an earlier round, has done something.
-struct EarlierDevices {
-    /// APNs accepted a push of an earlier try.
-    var accepted: [EarlierPush] = []
-    /// They acknowledged a delivery of an earlier try or round.
-    var acknowledged: [String] = []
-    /// An earlier try delivered to them, or recorded another end.
-    var addressed: [String] = []
-    /// An earlier try decided for its devices, and may have recorded any of them.
-    var mayHaveRecords = false
-
-    /// Some device has a verdict of its own, so that every device gets one.
-    var haveVerdicts: Bool { !accepted.isEmpty || !acknowledged.isEmpty || !addressed.isEmpty }
-}
-
 extension Decision {
     /// It waits while changes of its user are not stored. A live device gets its delivery: the gateways know the device, and its
     /// pushes to other devices wait by themselves.
@@ -91,46 +76,4 @@ extension Decision {
         if alert == .deny(.expired) { return false }
         return !routes.contains { if case .connection = $0.way { true } else { false } }
     }
-
-    /// Adds a route without a way for each device that needs an end of its own and has no route now (contract section 3: one
-    /// verdict per device, or one verdict without device).
-    ///
-    /// - Parameter allowed: the devices that have a route where an alert is allowed.
-    func including(_ earlier: EarlierDevices, allowed: @autoclosure () -> [String]) -> Decision {
-        guard earlier.haveVerdicts || earlier.mayHaveRecords else { return self }
-        var decision = self
-        var isDenied = false
-        if case .deny = alert { isDenied = true }
-        let reason = isDenied ? finalReason ?? .noToken : .noToken
-        for device in earlier.acknowledged + earlier.addressed + (isDenied ? allowed() : [])
-        where !decision.hasRoute(to: device) && !earlier.accepted.containsSame(device) {
-            decision.routes.append(Route(device: device, way: .none(reason)))
-        }
-        return decision
-    }
-
-    /// The decision of an earlier try that recorded the recipient without a device, or was about to. Live devices still get the
-    /// message.
-    func repeating(_ reason: Reason?) -> Decision {
-        guard let reason, finalReason == nil else { return self }
-        var decision = self
-        decision.alert = .deny(reason)
-        decision.routes = routes.compactMap { route in
-            let way = route.way.withoutAlert(reason)
-            if case .connection = way { return Route(device: route.device, way: way) }
-            return nil
-        }
-        return decision
-    }
-
-    /// Why a device that had a token has no route any more: the deny, or its token moved.
-    var reasonOfLostRoute: Reason {
-        if case .deny(let reason) = alert { return reason }
-        return .tokenMoved
-    }
-
-    /// The reason of the one record without a device for this recipient; nil if there is none.
-    ///
-    /// - Parameter hasDeviceVerdicts: some device has a record of its own, or will have one: then every device has.
-    func reasonWithoutDevice(hasDeviceVerdicts: Bool) -> Reason? { hasDeviceVerdicts ? nil : finalReason }
 }

@@ -36,6 +36,8 @@ struct DeviceWork {
     private(set) var phase = Phase.chosen
     /// It takes over the device's turn from the push that it replaces.
     var inheritsTurn = false
+    /// The same user bound another token to the device: the present round finds the push's new route, or it ends.
+    var isRebound = false
     /// An earlier push of the device is parked, and others wait before this one: it is parked at its turn.
     var parksAtItsTurn = false
     /// A live desktop, noted if phones wait for it.
@@ -74,6 +76,18 @@ struct DeviceWork {
         switch phase {
         case .chosen, .awaitingAck, .held, .parked, .merging: true
         case .queued, .due, .sent, .backingOff, .replaced, .ended: false
+        }
+    }
+
+    /// How the next decision may change its route.
+    var standing: Progress.Standing {
+        if isRebound, isOpen { return .rebound }
+        return switch phase {
+        case .replaced: .replaced
+        case .held, .parked: .waiting
+        case .queued: .queued
+        case .chosen, .merging, .awaitingAck: .pending
+        case .due, .sent, .backingOff, .ended: .settled
         }
     }
 

@@ -103,15 +103,14 @@ extension Dispatcher {
 
     /// Strategy 4 after an earlier try that ended with a crash: the copies of its pushes may have been lost. They alert
     /// nobody, so a second one does no harm.
-    func copyAccepted(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
-        guard job.devices.isEmpty, let message = job.event.message else { return }
-        let pushes = job.isResumed ? candidate.claim?.accepted ?? [] : []
-        if pushes.isEmpty { return }
+    func copyAccepted(_ job: RecipientJob, _ candidate: Candidate, _ plan: Plan) {
+        guard job.isResumed, job.devices.isEmpty, !plan.repeated.isEmpty, let message = job.event.message else {
+            return
+        }
         let strategy = message.read { $0.push.strategy } ?? job.event.app.policy.strategy
-        for route in decision.routes {
-            guard let push = pushes.first(where: { $0.device.isSame(as: route.device) }),
+        for route in plan.decision.routes {
+            guard let push = plan.repeated.first(where: { $0.device.isSame(as: route.device) }),
                 let presence = route.way.copyOfEarlierPush(strategy),
-                !(job.parking?.done.containsSame(route.device) ?? false),
                 candidate.recipient.presence.indices.contains(presence)
             else { continue }
             let target = candidate.recipient.presence[presence]

@@ -51,7 +51,6 @@ extension Dispatcher {
         let left = job.devices[index].replace()
         guard left != .nothing else { return false }
         job.machine.deviceEnded()
-        job.flags.insert(.replaced)
         job.devices[index].push?.check = nil
         if left == .openAndParked { leaveParkingQueue(job, index) }
         return left == .openAndDeviceFree
@@ -105,7 +104,7 @@ extension Dispatcher {
         if job.hold == .untilDesktopHasIt { settlePhones(job) }
         if job.parking != nil { parkIfAllWaits(job) }
         if job.machine.isOpen, job.machine.openDevices == 0, job.machine.isMarked {
-            recordLeftBehind(job, .suppressed, job.leftReason)
+            recordLeftBehind(job)
             recorder.offerSMSIfAllFailed(job)
         }
         let areSettled = !job.flags.contains(.hasDelivery) || job.event.areDeliveriesSettled
@@ -117,18 +116,18 @@ extension Dispatcher {
         }
     }
 
-    /// Writes one record for each device that did not acknowledge or that waited, and that no later round could reach, unless
-    /// the recipient has one record without device.
-    func recordLeftBehind(_ job: RecipientJob, _ verdict: Verdict, _ reason: Reason) {
-        if job.silentConnections.isEmpty && !job.flags.contains(.replaced) { return }
-        if !job.flags.isDisjoint(with: [.recordedLeftBehind, .recordedWithoutDevice]) { return }
-        job.flags.insert(.recordedLeftBehind)
-        var told = job.parking?.done ?? []
-        let replaced = job.devices.lazy.filter { $0.phase == .replaced }.map(\.route.device)
-        for device in Array(replaced) + job.silentConnections.map(\.device)
-        where !job.hasRoute(to: device) && !told.containsSame(device) {
-            told.append(device)
-            recorder.write(OutcomeRecord(uid: job.uid, device: device, verdict: verdict, reason: reason), of: job)
+    /// Writes one record for each device that no later round could reach (`Progress.leftBehind`).
+    private func recordLeftBehind(_ job: RecipientJob) {
+        if job.silentConnections.isEmpty, !job.devices.contains(where: { $0.standing == .replaced }) { return }
+        record(job.progress.leftBehind.map { ($0, job.leftReason) }, of: job)
+    }
+
+    /// Writes the records of devices that end without a route.
+    func record(_ lost: [(device: String, reason: Reason)], of job: RecipientJob) {
+        for (device, reason) in lost {
+            job.recorded.append(device)
+            recorder.write(
+                OutcomeRecord(uid: job.uid, device: device, verdict: Verdict(ofEnd: reason), reason: reason), of: job)
         }
     }
 

@@ -286,7 +286,7 @@ extension Dispatcher {
         record.devices = waits.flatMap { wait in
             wait.device < 0 ? job.parking?.returned ?? [] : [job.devices[wait.device].route.device]
         }
-        record.done = job.parking?.done ?? []
+        record.done = job.recorded
         for device in job.devices where device.phase == .ended && !record.done.containsSame(device.route.device) {
             record.done.append(device.route.device)
         }
@@ -313,19 +313,5 @@ extension Dispatcher {
         }
         record.trace = job.trace?.bytes ?? []
         return record
-    }
-
-    /// Returned devices without a route any more: each gets its end.
-    func endReturnedWithoutRoute(_ job: RecipientJob, _ decision: Decision) {
-        guard let parking = job.parking, !parking.returned.isEmpty else { return }
-        let lost = decision.reasonOfLostRoute
-        for device in parking.returned where !job.hasRoute(to: device) && !parking.done.containsSame(device) {
-            // It was delivered to by connection, and may never have had a token.
-            let isSilent = job.silentConnections.contains { $0.device.isSame(as: device) }
-            let reason = lost == .tokenMoved && isSilent ? .noToken : lost
-            parking.done.append(device)
-            recorder.write(
-                OutcomeRecord(uid: job.uid, device: device, verdict: Verdict(ofEnd: reason), reason: reason), of: job)
-        }
     }
 }

@@ -30,7 +30,7 @@ extension Dispatcher {
             return endIfComplete(job)
         }
         job.reboundRounds += 1
-        if !job.rebound.contains(index) { job.rebound.append(index) }
+        job.devices[index].isRebound = true
         decideAgain(job)
     }
 
@@ -209,31 +209,6 @@ extension Dispatcher {
         case .readingAcks: readAcks(job)
         case .marking: recorder.mark(job)
         case .deciding, .waitingForTwin, .open, .ended: break
-        }
-    }
-
-    /// The route's token was pushed before, when the user's device had another name.
-    ///
-    /// - Parameter earlier: accepted pushes of an earlier try.
-    func wasPushed(_ route: Route, _ job: RecipientJob, _ candidate: Candidate, _ earlier: [EarlierPush]) -> Bool {
-        guard let token = route.pushedToken, candidate.recipient.tokens.indices.contains(token) else { return false }
-        let id = job.pushIDPrefix.id(tokenHex: candidate.recipient.tokens[token].record.hex)
-        return earlier.contains { $0.pushID == id }
-            || job.devices.contains { $0.push?.id == id && ($0.push?.isAccepted == true || $0.isWithClient) }
-    }
-}
-
-extension Decision {
-    /// Phones that came back from `carillon.parked` are not pushed where a desktop acknowledged while they were there.
-    mutating func keepPhonesWaiting(_ job: RecipientJob, _ candidate: Candidate, acknowledged: [String]) {
-        let settings = candidate.recipient.settings
-        guard let returned = job.parking?.returned, !settings.pushWhenDesktopOnline, settings.holdSeconds == 0,
-            candidate.recipient.presence.contains(where: {
-                $0.platform.isDesktop && acknowledged.containsSame($0.device)
-            })
-        else { return }
-        for index in routes.indices where returned.containsSame(routes[index].device) {
-            if case .apns = routes[index].way { routes[index].way = .none(.desktopOnline) }
         }
     }
 }

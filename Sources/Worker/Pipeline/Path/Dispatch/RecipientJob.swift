@@ -32,8 +32,8 @@ final class RecipientJob {
     var parking: RecipientParking?
     /// Time of the last round's reads, monotonic.
     var readNanos: UInt64 = 0
-    /// Devices with a token that the same user re-bound: the present round finds their new route, or they end.
-    var rebound: [Int] = []
+    /// Devices with a final record that are not among `devices`.
+    var recorded: [String] = []
     /// App, user, message and kind, which a repeat of the event shares.
     private(set) lazy var dedupKey = keepPrefix().id()
     /// Held by DND until this time, for the digest, Unix ms; nil if it is not.
@@ -157,10 +157,6 @@ final class RecipientJob {
         static let staysInMemory = Flags(rawValue: 1 << 14)
         /// A device acknowledged: the user has the message.
         static let reached = Flags(rawValue: 1 << 15)
-        /// A later round gave up some device's route.
-        static let replaced = Flags(rawValue: 1 << 16)
-        /// Devices without a route in later rounds have their records.
-        static let recordedLeftBehind = Flags(rawValue: 1 << 17)
         /// A live desktop acknowledged, or its push was accepted.
         static let desktopHasIt = Flags(rawValue: 1 << 18)
         /// A later round counted the message: devices that were pushed before show a lower number.
@@ -256,31 +252,24 @@ final class RecipientJob {
         return earliest
     }
 
-    /// A route for the device is in progress or has ended: another one would be a second alert.
-    func hasRoute(to device: String) -> Bool {
-        devices.contains { $0.route.device.isSame(as: device) && $0.phase != .replaced }
-    }
-
-    /// Some device has a record of its own, or will have one, so that every device gets one.
-    ///
-    /// - Parameter reason: why nothing more goes to the recipient. The only connection of a user without tokens that did not
-    ///   acknowledge is no such device: the record `no_token` is the recipient's.
-    func hasDeviceVerdicts(_ reason: Reason) -> Bool {
-        if hasParkedDevices { return true }
-        // An earlier try may have pushed to a device without a route here.
-        if flags.contains(.accepted) { return true }
-        guard reason == .noToken, let first = devices.first?.route.device else {
-            return !devices.isEmpty || !silentConnections.isEmpty
-        }
-        return devices.contains { $0.phase != .replaced || !$0.route.device.isSame(as: first) }
+    /// What was done for it so far, without the facts that a claim reads.
+    var progress: Progress {
+        var progress = Progress()
+        progress.devices = devices.map { Progress.Device($0.route.device, $0.standing) }
+        progress.recorded = recorded
+        progress.returned = parking?.returned ?? []
+        progress.silent = silentConnections.map(\.device)
+        progress.hasAccepted = flags.contains(.accepted)
+        progress.isRecordedWithoutDevice = flags.contains(.recordedWithoutDevice)
+        return progress
     }
 
     /// In the first round of a recipient without any device's record: how it will be recorded by the present decision; nil if
     /// its devices will be.
     var withoutDevice: WithoutDevice? {
-        guard devices.isEmpty, silentConnections.isEmpty, !hasParkedDevices,
-            let reason = candidate?.decision?.finalReason
-        else { return nil }
+        guard devices.isEmpty, let reason = candidate?.decision?.finalReason, !progress.hasDeviceVerdicts(reason) else {
+            return nil
+        }
         return WithoutDevice(reason: reason, tokens: event.tokenType)
     }
 
