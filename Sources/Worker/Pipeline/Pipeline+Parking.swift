@@ -107,6 +107,8 @@ extension Pipeline {
         if event.parked == nil, !event.isHandedBack, parking.isBehindEarlier(event) { return .kept }
         var open: [ParkedRecord] = []
         swap(&open, &event.parting)
+        // It may have gone to another owner after they began to wait.
+        if event.parked?.isHandedBack ?? false { event.isHandedBack = true }
         if event.isHandedBack {
             parking.forget(open)
         } else if let parked = event.parked {

@@ -291,6 +291,33 @@ struct LostOrStuckTests {
         }
     }
 
+    /// Its phone waits again, and the brokers have not taken the record that says so.
+    @Test func `a parked recipient that waits again when its partition goes is left to the next owner`() throws {
+        try Stage.with(.oneShard) { stage in
+            try stage.play(state: [.bind("a")])
+            let (soonMs, laterMs, endMs) = (nowMs + 2_000, nowMs + 20_000, nowMs + 60_000)
+            try stage.redis([
+                #"HSET c:u:{im:a} y "2 \#(soonMs) \#(nowMs) \#(endMs) mfirst""#,
+                #"HSET c:u:{im:a} yphone "2 \#(laterMs) \#(nowMs) \#(endMs) msecond""#,
+            ])
+            try stage.writeEvents([.message("m", to: ["a"])])
+            _ = try stage.look(until: "it is parked as a whole") { $0.parked.count == 1 }
+            stage.wait(.milliseconds(500))
+            stage.refuseRecords(true)
+            stage.wait(untilMs: soonMs + 1_000)
+            var hasEnded = false
+            stage.beginStop(try stage.worker) { _ in hasEnded = true }
+            stage.wait(.milliseconds(100))
+            stage.refuseRecords(false)
+            try until("the worker has ended") { hasEnded }
+            #expect(try stage.look().parked.count == 2)
+            #expect(stage.committedRecords(of: "carillon.parked") == 0)
+            try stage.startWorker()
+            try stage.settle()
+            #expect(try stage.look().outcomes(of: "m") == ["a/phone accepted ok 1"])
+        }
+    }
+
     /// A parked push that was accepted before a crash: its record comes back, and says nothing else of the device.
     @Test func aPushParkedAndAcceptedBeforeACrashHasOneVerdict() throws {
         try Stage.with { stage in

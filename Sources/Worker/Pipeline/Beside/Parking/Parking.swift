@@ -385,7 +385,6 @@ final class Parking {
     /// Recipients of begun work park again: they return to its place in the wheel.
     func goOn(_ work: ParkedWork, _ open: [ParkedRecord]) {
         wheel.forget(open)
-        if work.isHandedBack { return }
         work.parksAgain = open.contains { $0.uid == nil } || work.record.uid != nil
         for record in open {
             if record.facts.contains(.owesClaim), work.record.uid == nil || record.hasProgress(since: work.record) {
