@@ -318,6 +318,27 @@ struct LostOrStuckTests {
         }
     }
 
+    /// One is on a stream, and the other waits for an ack.
+    @Test func `a parked record of two is left to the next owner if one of them is unfinished`() throws {
+        try Stage.with(.oneShard) { stage in
+            try stage.play(state: [.bind("a"), .bind("b")])
+            let soonMs = nowMs + 2_000
+            try stage.redis(
+                ["a", "b"].map { #"HSET c:u:{im:\#($0)} y "2 \#(soonMs) \#(nowMs) \#(nowMs + 60_000) mfirst""# }
+                    + [Gateway.lease("gw"), Gateway.presence("b", "phone", gateway: "gw")])
+            stage.answerPushes(.late(3_000))
+            try stage.writeEvents([.message("m", to: ["a", "b"], conv: "g", type: "group")])
+            _ = try stage.look(until: "both are parked") { $0.parked.count == 2 }
+            stage.wait(untilMs: soonMs + 1_000)
+            try stage.stop(try stage.worker)
+            #expect(try stage.look().outcomes(of: "m") == ["a/phone accepted ok 1"])
+            #expect(stage.committedRecords(of: "carillon.parked") == 0)
+            try stage.startWorker()
+            try stage.settle()
+            #expect(try stage.look().outcomes(of: "m") == ["a/phone accepted ok 1", "b/phone accepted ok 1"])
+        }
+    }
+
     /// A parked push that was accepted before a crash: its record comes back, and says nothing else of the device.
     @Test func aPushParkedAndAcceptedBeforeACrashHasOneVerdict() throws {
         try Stage.with { stage in

@@ -169,7 +169,6 @@ struct ParkedWheel {
 
     /// Begun work has ended.
     mutating func ended(_ work: ParkedWork) {
-        work.batch.open -= 1
         work.batch.begun -= 1
         lines[work.line]?.begun -= 1
         if lines[work.line]?.begun == 0 { plan(work.line) }

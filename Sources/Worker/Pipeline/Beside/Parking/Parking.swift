@@ -401,6 +401,7 @@ final class Parking {
     func end(_ work: ParkedWork) {
         wheel.ended(work)
         if !work.parksAgain { forget(work.record) }
+        work.batch.open -= 1
         settleIfEnded(work.batch)
     }
 
@@ -411,7 +412,7 @@ final class Parking {
         if intake.fullPartitions.contains(batch.partition) { intake.relieve(batch.partition) }
     }
 
-    /// The record belongs to another owner.
+    /// The record belongs to another owner: with this work open it is never settled here.
     func drop(_ work: ParkedWork) { wheel.ended(work) }
 
     /// The record goes to the dead-letter topic, which settles it. `.kept`: it is on its way there for another recipient.
