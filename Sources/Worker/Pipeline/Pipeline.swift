@@ -224,9 +224,9 @@ final class Pipeline {
         if !job.uid.isEmpty, shard.isRedisBehind || userStates.mayHaveMissed(readNanos: job.readNanos) {
             return lookup.postpone(job)
         }
+        if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
         if dispatcher.parkBehindEarlier(job, candidate) == .kept { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
-        if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
         lookup.voidPresence(of: job, candidate)
         guard decider.decide(job, candidate) else { return dispatcher.endUnrecorded(job) }
         if !shard.unstoredChanges.isEmpty, waitForChanges(job, candidate) == .kept { return }
@@ -248,7 +248,6 @@ final class Pipeline {
         guard candidate.earlierTry != .resume, let denial = decider.denial(of: candidate, job.event) else {
             return lookup.readAgain(job)
         }
-        if candidate.earlierTry == .ended { return dispatcher.endDuplicate(job) }
         if !shard.unstoredChanges.isEmpty, waitForChanges(job, candidate) == .kept { return }
         guard claims.takeKey(job) == .goesOn else {
             dispatcher.waitForTwin(job)

@@ -215,6 +215,49 @@ import VirtualStage
         }
     }
 
+    /// Two records of one recipient would both count what the ended try finished.
+    @Test func `what an ended try finished is not parked behind an earlier message`() throws {
+        try Stage.with(Self.settings) { stage in
+            try stage.play(state: [.bind("a"), .bind("late")])
+            try stage.redis([Gateway.lease("gw"), Gateway.presence("late", "phone", gateway: "gw")])
+            try stage.writeEvents([.message("m", to: ["a", "late"], conv: "g", type: "group")])
+            _ = try stage.look(until: "one is pushed") { $0.outcomes(of: "m").count == 1 }
+            stage.wait(.milliseconds(100))
+            stage.kill(try stage.worker)
+            try stage.redis([#"HSET c:u:{im:a} y "2 \#(nowMs + 3_000) \#(nowMs) \#(nowMs + 60_000) mfirst""#])
+            try stage.startWorker()
+            try stage.settle()
+            #expect(try stage.look().parked.isEmpty)
+            let report = flushed(stage)
+            #expect(try reasons(report) == recorded(stage))
+        }
+    }
+
+    /// The next try of the chunk parks its members as they are, because an earlier message of each is parked.
+    @Test func `what an ended try finished of a large group's revoke counts where its members are parked`() throws {
+        var settings = LocalCluster.Settings.oneShard
+        settings.lines = "planner: {direct_max: 1000}\n"
+        try Stage.with(settings) { stage in
+            let members = (0..<1_200).map { "member-\($0)" }
+            try stage.play(state: [.bind(members[0])])
+            try stage.redis(["HSET g:{im:g} \(members.map { "\($0) 0" }.joined(separator: " "))"])
+            try stage.play(events: [.message("m", to: nil, conv: "g", type: "group")])
+            stage.answerPushes(.late(20_000))
+            try stage.writeEvents([.revoke("r", of: "m", to: nil, conv: "g", type: "group")])
+            _ = try stage.look(until: "all but one are finished") { $0.outcomes(of: "r").count == members.count - 1 }
+            stage.wait(.milliseconds(200))
+            stage.kill(try stage.worker)
+            stage.answerPushes(nil)
+            try stage.redis(
+                members.map { #"HSET c:u:{im:\#($0)} y "2 \#(nowMs + 12_000) \#(nowMs) \#(nowMs + 60_000) mfirst""# })
+            try stage.startWorker()
+            try stage.settle()
+            #expect(try !stage.look().parked.isEmpty)
+            let report = flushed(stage)
+            #expect(try reasons(report) == recorded(stage))
+        }
+    }
+
     /// The phone of `a` waits in the topic for its desktop and ends while another recipient keeps the event open. The next try of
     /// the event finds `a` finished by another record.
     @Test func aParkedRecipientTakesItsOutcomesAlong() throws {

@@ -183,6 +183,7 @@ import Testing
         }
         add("process", record.process.map { [$0] } ?? [])
         add("client", record.client.map { [$0] } ?? [])
+        add("chunk", record.chunkName.map { ["\($0)"] } ?? [])
         add("devices", record.devices)
         add("done", record.done)
         add("hold", record.holdUntilMs.map { ["\($0)"] } ?? [])

@@ -65,22 +65,6 @@ import Testing
         #expect(left == [] && count == 0)
     }
 
-    /// Begun before its partition went, and put off once more after that.
-    @Test func workOfARevokedPartitionIsNotParkedAgain() throws {
-        let counts = try ScriptedShard.withPipeline { world, pipeline in
-            try Self.fill(pipeline, world)
-            var works: [ParkedWork] = []
-            pipeline.parking.due.takeAll { works.append($0) }
-            for work in works {
-                work.isHandedBack = work.partition.partition == 1
-                pipeline.parking.goOn(work, [work.record])
-                pipeline.parking.end(work)
-            }
-            return pipeline.parking.count
-        }
-        #expect(counts == 1)
-    }
-
     // MARK: - A revocation's end
 
     /// Counts how often it is asked what is in flight: each time all that is in hand may be looked at.

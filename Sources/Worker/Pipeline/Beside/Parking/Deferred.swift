@@ -20,7 +20,7 @@ struct Deferred: Sendable, Equatable {
     static let recordMax = 1_000_000
     private static let known: Set<String> = [
         "v", "case", "app", "id", "conv", "part", "process", "cause", "due_ms", "at_ms", "kafka_ms", "partition",
-        "offset", "client", "names", "flags", "open",
+        "offset", "client", "chunk", "names", "flags", "open",
     ]
 
     /// The form of the bytes.
@@ -58,6 +58,7 @@ struct Deferred: Sendable, Equatable {
         writer.member("id", first.id)
         writer.member("conv", first.conversation)
         if let part = first.part { writer.member("part", Int64(part)) }
+        if let name = first.chunkName { writer.member("chunk", Int64(name)) }
         writer.member("process", ifPresent: first.process)
         writer.member("cause", first.laterCause ?? first.cause.rawValue)
         writer.member("due_ms", first.dueMs)
@@ -119,6 +120,7 @@ struct Deferred: Sendable, Equatable {
         base.take(cause: cause)
         base.conversation = tree["conv"]?.string ?? ""
         base.part = tree["part"]?.int.map { UInt8(truncatingIfNeeded: $0) }
+        base.chunkName = tree["chunk"]?.int.map { UInt16(truncatingIfNeeded: $0) }
         base.process = tree["process"]?.string
         base.source = EventSource(
             partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,

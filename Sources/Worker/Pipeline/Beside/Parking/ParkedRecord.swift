@@ -29,6 +29,8 @@ struct ParkedRecord: Sendable, Equatable {
     var conversation = ""
     /// The chunk's part of the group (`ChunkPlan.part`); nil if it is no chunk.
     var part: UInt8?
+    /// The name of its chunk's record (`RecordPlace.name`); nil if it is no chunk.
+    var chunkName: UInt16?
     /// The process that parked this event because an earlier one of the conversation was unfinished; nil if none was.
     var process: String?
     /// The APNs client with the problem that it waits for, as `AppContext.Client.name`; nil for other causes.

@@ -281,6 +281,7 @@ extension Dispatcher {
         record.expiresAtMs = event.expiresAtMs
         record.conversation = event.parkedConversation
         record.part = event.parkedPart
+        record.chunkName = event.chunkPart == nil ? event.parked?.record.chunkName : event.origin?.place.name
         record.source = event.origin?.source ?? EventSource()
         record.client = first?.client
         record.devices = waits.flatMap { wait in

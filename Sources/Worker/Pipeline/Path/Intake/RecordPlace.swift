@@ -11,7 +11,7 @@ struct RecordPlace {
     let name: UInt16
 
     /// For a record that is parked before its marks are read.
-    var parkedFacts: ParkedFacts { inputClass == .events && !isCounted ? .countsSource : [] }
+    var parkedFacts: ParkedFacts { isCounted ? [] : .countsSource }
 
     init(_ slot: OffsetLedger.Slot, _ inputClass: InputClass, name: UInt16 = 0, isCounted: Bool = false) {
         self.slot = slot

@@ -613,7 +613,8 @@ extension EventJob {
         guard let record = parked?.record else { return false }
         if record.formerNames.contains(mark.record) { return true }
         return record.facts.contains(.countsSource)
-            && mark.record == RecordPlace.name(.events, record.source.partition, record.source.offset)
+            && mark.record == record.chunkName
+                ?? RecordPlace.name(.events, record.source.partition, record.source.offset)
     }
 
     fileprivate var pushKind: CountedOutcome.PushKind {
