@@ -33,6 +33,8 @@ PARKED = "parked"
 # Kinds of orders that fall on Redis.
 REDIS = ("redis", "cluster", "sentinel")
 # Orders that make no state late.
+# From then on Redis takes no writes.
+NO_WRITES = ("redis-full", "redis-replica", "redis-lonely")
 HARMLESS = ("apns", "kafka-mirror", "redis-backup")
 
 
@@ -132,8 +134,8 @@ class Facts:
     deadlines: dict[tuple[str, str, str], Deadline] = field(default_factory=dict)
     # Final records.
     results: dict[tuple[str, str], list[Read]] = field(default_factory=lambda: defaultdict(list))
-    # (event, user) with a record that says `parked`: the event was settled before the user's part was done.
-    parked: set[tuple[str, str]] = field(default_factory=set)
+    # (event, user) with the times of records that say `parked`: the event was settled before the user's part was done.
+    parked: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     accepted: dict[str, list[Push]] = field(default_factory=lambda: defaultdict(list))
     breaks: list[Instant] = field(default_factory=list)
     # Requests whose connection then went silent or was closed.
@@ -231,7 +233,7 @@ class Facts:
             if record.value.get("verdict") in FINAL_VERDICTS:
                 self.results[key].append(record)
             elif record.value.get("verdict") == PARKED:
-                self.parked.add(key)
+                self.parked.setdefault(key, []).append(record.at_ms)
         for push in self.evidence.pushes:
             if push.accepted:
                 self.accepted[push.apns_id].append(push)
@@ -353,6 +355,11 @@ class Facts:
             for instant in self.evidence.instants
             if instant.what.startswith(what) and not instant.what.startswith(HARMLESS)
         )
+
+    def took_no_writes(self, at_ms: int) -> bool:
+        """Whether Redis refused writes then."""
+        before = [one for one in self.evidence.instants if one.what.startswith("redis-") and one.at_ms <= at_ms]
+        return bool(before) and max(before, key=lambda one: one.at_ms).what in NO_WRITES
 
     def broke_between(self, start_ms: int, end_ms: int) -> bool:
         """Whether an instant at which work may be done again lies there."""

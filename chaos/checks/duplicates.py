@@ -45,6 +45,8 @@ def reason(facts: Facts, earlier: Push, later: Push) -> str | None:
             return f"{instant.what} {instant.target}".strip()
     if lost_mark(facts, earlier, later):
         return "failover"
+    if is_unnoted_copy(facts, earlier, later):
+        return "parked without a note"
     for push in facts.silences:
         if push.connection == earlier.connection and 0 <= push.at_ms - earlier.at_ms + 1 <= BEFORE_MS:
             return f"connection {push.connection} {push.fault}"
@@ -59,6 +61,18 @@ def lost_mark(facts: Facts, earlier: Push, later: Push) -> bool:
         return False
     start = earlier.at_ms - facts.evidence.run.delay_ms
     return facts.may_be_lost(earlier.uid, start, earlier.at_ms + AFTER_MS, later.at_ms)
+
+
+def is_unnoted_copy(facts: Facts, earlier: Push, later: Push) -> bool:
+    """Whether Redis refused the note that the event is parked, and the event was read again since: then two workers may
+    push both copies at the same time, before the mark of one of them."""
+    event = facts.events.get(earlier.msg_id)
+    if event is None or later.at_ms - earlier.at_ms > facts.evidence.run.delay_ms + AFTER_MS:
+        return False
+    return any(
+        facts.took_no_writes(at_ms) and facts.broke_between(at_ms, earlier.at_ms)
+        for at_ms in facts.parked.get((event.event_id, earlier.uid), [])
+    )
 
 
 def decided_anew(facts: Facts, event: Event, uid: str, until_ms: int) -> bool:

@@ -356,6 +356,30 @@ def test_a_recall_that_is_parked_is_settled_by_its_record_alone() -> None:
     assert [finding.kind for finding in found(evidence)] == ["recalled"]
 
 
+def test_two_copies_may_be_pushed_at_once_if_redis_refused_the_note_of_one() -> None:
+    evidence = good_run()
+    push = push_of(evidence, "m6")
+    parked = record_of(evidence, "m6", push.uid)
+    parked = replace(parked, at_ms=push.at_ms - 3_000, value={**parked.value, "verdict": "parked"})
+    evidence.results.append(parked)
+    full, revoked, room = (
+        Instant(push.at_ms - 4_000, "redis-full"),
+        Instant(push.at_ms - 2_500, "revoked", "w1", breaks=True),
+        Instant(push.at_ms - 2_000, "redis-room"),
+    )
+
+    def is_lawful(instants: list[Instant], later_ms: int = 44) -> bool:
+        evidence.instants = instants
+        later = replace(push, connection=2, at_ms=push.at_ms + later_ms)
+        return duplicates.reason(Facts(evidence), push, later) is not None
+
+    assert is_lawful([full, revoked, room])
+    assert not is_lawful([full, revoked, room], later_ms=1_500)
+    assert not is_lawful([full, room])
+    assert not is_lawful([revoked, room])
+    assert not is_lawful([full, replace(room, at_ms=push.at_ms - 3_500), revoked])
+
+
 def test_what_a_resumed_worker_sends_within_a_second_is_lawful() -> None:
     evidence = good_run()
     push = push_of(evidence, "m6")
