@@ -233,6 +233,28 @@ import VirtualStage
         }
     }
 
+    /// Two workers have an event and its copy in `carillon.parked` at the same time: its commit was refused.
+    @Test func `an event that expires beside its parked copy ends once`() throws {
+        try Stage.with(.oneShard) { stage in
+            let users = (0..<40).map { "user-\($0)" }
+            try stage.play(state: users.map { .bind($0) })
+            stage.answerPushes(.unavailable)
+            let endMs = nowMs + 30_000
+            try stage.writeEvents(users.map { .message("m-\($0)", to: [$0], #","expire_at_ms":\#(endMs)"#) })
+            _ = try stage.look(until: "all are parked") { $0.parked.count == users.count }
+            stage.wait(.seconds(3))
+            stage.kill(try stage.worker)
+            for partition in 0..<4 { stage.kafka.setCommitted("carillon", "im.events", partition, offset: 0) }
+            stage.wait(untilMs: endMs + 1_000)
+            for _ in 0..<2 { try stage.startWorker(waits: false) }
+            try stage.awaitGroup(of: stage.workers)
+            stage.wait(.seconds(20))
+            let expired = try stage.look().results.filter { $0["verdict"]?.string == "expired" }
+            #expect(expired.count == users.count)
+            #expect(try reasons(flushed(stage)) == recorded(stage))
+        }
+    }
+
     /// The next try of the chunk parks its members as they are, because an earlier message of each is parked.
     @Test func `what an ended try finished of a large group's revoke counts where its members are parked`() throws {
         var settings = LocalCluster.Settings.oneShard

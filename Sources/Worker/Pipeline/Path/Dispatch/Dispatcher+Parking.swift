@@ -165,14 +165,14 @@ extension Dispatcher {
     func parkBesideEarlierTry(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
         // One that waited for its twin counts as decided.
         guard job.isResumed, job.devices.isEmpty, job.event.parked == nil, job.event.digest == nil,
-            job.mayPark, let wait = waitOfEarlierTry(candidate), job.machine.decided()
+            job.mayPark, let wait = waitOfEarlierTry(job, candidate), job.machine.decided()
         else { return .goesOn }
         parkWhole(job, wait.cause, dueMs: shard.steadyMs &+ wait.leftMs)
         return .kept
     }
 
     /// How long the earlier try may still be parked; nil if nothing says that it is.
-    private func waitOfEarlierTry(_ candidate: Candidate) -> (cause: ParkCause, leftMs: Int64)? {
+    private func waitOfEarlierTry(_ job: RecipientJob, _ candidate: Candidate) -> (cause: ParkCause, leftMs: Int64)? {
         if let wait = candidate.claim?.earlierWait {
             let leftMs = min(max(0, wait.untilMs &- shard.nowMs), Int64(shard.limits.ackGraceNanos / 1_000_000))
             // Also after its wait, as another shard may be pushing. Here too later pushes do not wait for it.
@@ -180,7 +180,10 @@ extension Dispatcher {
             // A little later: the record that was there first begins first.
             if leftMs > 0 { return (.behind, leftMs &+ Self.unclaimedMs) }
         }
-        return candidate.recipient.parked.compactMap { $0.note.leftMs(nowMs: shard.nowMs) }.min().map { (.behind, $0) }
+        // Its own note has expired with it.
+        let hasExpired = job.event.expiresAtMs <= shard.nowMs
+        return candidate.recipient.parked.compactMap { $0.note.leftMs(nowMs: shard.nowMs) ?? (hasExpired ? 0 : nil) }
+            .min().map { (.behind, $0) }
     }
 
     private func parkWhole(_ job: RecipientJob, _ cause: ParkCause, dueMs: Int64) {
