@@ -38,14 +38,14 @@ DEFECTS = [
     Defect(
         "no-hand-back",
         "work that is given up at a revocation counts as settled",
-        PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher.swift",
         "        if isLeft {\n            job.machine.leaveUnmarked()",
         '        if isLeft, !mutant("no-hand-back") {\n            job.machine.leaveUnmarked()',
     ),
     Defect(
         "left-marked",
         "a recipient whose queued push is left to the next owner is marked as finished",
-        PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
+        PIPELINE + "Path/Dispatch/Dispatcher.swift",
         "job.isPushing(device.device) else { return shard.late() }\n        job.machine.leaveUnmarked()\n",
         "job.isPushing(device.device) else { return shard.late() }\n"
         '        if !mutant("left-marked") { job.machine.leaveUnmarked() }\n',
@@ -61,14 +61,15 @@ DEFECTS = [
     Defect(
         "lost-turn",
         "a device that ends keeps its turn",
-        PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
-        "if left == .openAndDeviceFree { sender.leaveQueue",
-        'if left == .openAndDeviceFree, !mutant("lost-turn") { sender.leaveQueue',
+        PIPELINE + "Path/Dispatch/DeviceEnds.swift",
+        "if let merged { follow(merged, verdict) }\n        if left == .openAndDeviceFree { sender",
+        "if let merged { follow(merged, verdict) }\n"
+        '        if left == .openAndDeviceFree, !mutant("lost-turn") { sender',
     ),
     Defect(
         "lost-slot",
         "a route that a later round replaces keeps the device's turn",
-        PIPELINE + "Path/Dispatch/Dispatcher+Ends.swift",
+        PIPELINE + "Path/Dispatch/DeviceEnds.swift",
         "if replaceInPlace(job, index) { sender",
         'if replaceInPlace(job, index), !mutant("lost-slot") { sender',
     ),
@@ -106,21 +107,21 @@ DEFECTS = [
     Defect(
         "ack-trusted",
         "every awaited ack counts as received",
-        PIPELINE + "Path/Dispatch/Dispatcher+Rounds.swift",
+        PIPELINE + "Path/Dispatch/RecipientWaits.swift",
         "if acknowledged.containsSame(job.devices[index].route.device) {",
         'if acknowledged.containsSame(job.devices[index].route.device) || mutant("ack-trusted") {',
     ),
     Defect(
         "hold-forever",
         "the end of a hold is ignored",
-        PIPELINE + "Path/Dispatch/Dispatcher+Rounds.swift",
-        "if job.devices.contains(where: \\.isHeld) { decideAgain(job) }",
-        'if job.devices.contains(where: \\.isHeld), !mutant("hold-forever") { decideAgain(job) }',
+        PIPELINE + "Path/Dispatch/RecipientWaits.swift",
+        "if job.devices.contains(where: \\.isHeld) { ends.decideAgain(job) }",
+        'if job.devices.contains(where: \\.isHeld), !mutant("hold-forever") { ends.decideAgain(job) }',
     ),
     Defect(
         "activity-goes-on",
         "the end of a Live Activity is not noted",
-        PIPELINE + "Path/Dispatch/Dispatcher+Outcomes.swift",
+        PIPELINE + "Path/Dispatch/MarkNotes.swift",
         "action != .update, !job.event.isBroadcast else { return }",
         'action != .update, !job.event.isBroadcast, action == .start || !mutant("activity-goes-on")\n        else { return }',
     ),
@@ -425,12 +426,12 @@ DEFECTS = [
     ),
     # Answers of APNs.
     Defect(
-        "dead-token-kept", "a token that APNs does not know stays", PIPELINE + "Path/Dispatch/Dispatcher+Outcomes.swift",
+        "dead-token-kept", "a token that APNs does not know stays", PIPELINE + "Path/Dispatch/Ending.swift",
         'case .remove: removal = reason.text',
         'case .remove where mutant("dead-token-kept"): break\n            case .remove: removal = reason.text',
     ),
     Defect(
-        "gone-always", "a 410 from before the bind removes the token", PIPELINE + "Path/Dispatch/Dispatcher+Outcomes.swift",
+        "gone-always", "a 410 from before the bind removes the token", PIPELINE + "Path/Dispatch/Ending.swift",
         "token.record.isDead(sinceMs: timestampMs) ?",
         '(token.record.isDead(sinceMs: timestampMs) || mutant("gone-always")) ?',
     ),
@@ -439,7 +440,7 @@ DEFECTS = [
         "case .accepted: false", 'case .accepted: mutant("copy-alerts")',
     ),
     Defect(
-        "attempts-one", "attempts are always one", PIPELINE + "Path/Dispatch/Dispatcher+Outcomes.swift",
+        "attempts-one", "attempts are always one", PIPELINE + "Path/Dispatch/Dispatcher.swift",
         "record.attempts = push.attempts", 'record.attempts = mutant("attempts-one") ? 1 : push.attempts',
     ),
     Defect(

@@ -144,7 +144,7 @@ extension Pipeline {
         case .record: recorder.didSettleRecord(tag.ref)
         case .delivery:
             guard let event = work.event(tag.ref) else { return shard.mistake("a delivery whose event has ended") }
-            for waiting in recorder.didSettleDelivery(event) { dispatcher.endIfComplete(waiting) }
+            for waiting in recorder.didSettleDelivery(event) { dispatcher.ends.endIfComplete(waiting) }
             release(event)
         case .chunk:
             guard let event = planner.didSettle(tag.ref) else { return shard.late() }

@@ -163,7 +163,7 @@ extension Pipeline {
         let most = full.isEmpty ? nil : apps.values.max { $0.inHand.events < $1.inHand.events }
         let fullOfMost = most.map { FullPartitions(partitions: full, app: $0) }
         sender.parkWhatWaits(fullOfMost)
-        if let fullOfMost { dispatcher.parkQueued(fullOfMost.contain) }
+        if let fullOfMost { dispatcher.waits.parkQueued(fullOfMost.contain) }
     }
 
     /// Ten times a second: begins due records, if there is room and their app's state allows it.
@@ -186,14 +186,14 @@ extension Pipeline {
         let isWaiting = shard.unstoredChanges.contains(
             app: job.event.app.id, uid: job.uid, candidate.recipient.tokens)
         guard isWaiting, candidate.decision?.waitsForChanges ?? true else { return .goesOn }
-        if dispatcher.parkForChanges(job, candidate) == .kept { lookup.passed(job) } else { lookup.postpone(job) }
+        if dispatcher.waits.parkForChanges(job, candidate) == .kept { lookup.passed(job) } else { lookup.postpone(job) }
         return .kept
     }
 
     /// Acks wait while Redis takes no writes, as all user state does.
     private func mayAckBeUnread(_ record: ParkedRecord) -> Bool {
         let lateNanos = UInt64(max(0, shard.steadyMs &- record.dueMs)) &* 1_000_000
-        return dispatcher.mayAckBeUnread(shard.nowNanos &- min(lateNanos, shard.nowNanos))
+        return dispatcher.waits.mayAckBeUnread(shard.nowNanos &- min(lateNanos, shard.nowNanos))
     }
 
     private func mayBegin(_ record: ParkedRecord) -> Bool {

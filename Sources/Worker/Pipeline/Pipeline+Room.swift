@@ -80,10 +80,10 @@ extension Pipeline {
     func run(_ item: DueItem) {
         switch item {
         case .postponedCandidates: lookup.readPostponed(evenIfEarly: false)
-        case .retryStep(let ref): dispatcher.retryStep(ref)
+        case .retryStep(let ref): dispatcher.waits.retryStep(ref)
         case .memberMarks: recorder.sendGathered()
-        case .acks(let ref): dispatcher.lookForAcks(ref)
-        case .hold(let ref): dispatcher.endHold(ref)
+        case .acks(let ref): dispatcher.waits.lookForAcks(ref)
+        case .hold(let ref): dispatcher.waits.endHold(ref)
         case .pace(let app): sender.goOn(app)
         case .burst(let key, let window): bursts.end(key, window: window)
         case .badgeUpdate(let ref): badgeUpdates.start(ref)
@@ -134,7 +134,7 @@ extension Pipeline {
         }
         parking.lookAgain()
         lookAtParked()
-        for twin in claims.takeFreed() { dispatcher.twinEnded(twin) }
+        for twin in claims.takeFreed() { dispatcher.ends.twinEnded(twin) }
         sender.parkOverdue()
         if shard.writes.refusesSome(nowNanos: shard.nowNanos) { settleUnclaimed() }
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
@@ -143,7 +143,7 @@ extension Pipeline {
     /// While Redis takes no writes, only committed offsets keep a crash from repeating pushes.
     private func settleUnclaimed() {
         sender.parkUnclaimed()
-        dispatcher.parkUnclaimed()
+        dispatcher.waits.parkAllUnclaimed()
         for intake in intakes { intake.consumer.commitChanges() }
     }
 

@@ -165,7 +165,7 @@ final class Pipeline {
         shard.enter(.lookup)
         fanOut.candidates.takeAll(readRecipient)
         takeDue()
-        dispatcher.again.takeAll(lookup.read)
+        dispatcher.ends.again.takeAll(lookup.read)
         lookup.known.takeAll(decide)
         shard.enter(.record)
         routeDenied()
@@ -225,10 +225,10 @@ final class Pipeline {
             return lookup.postpone(job)
         }
         if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
-        if dispatcher.parkBehindEarlier(job, candidate) == .kept { return lookup.passed(job) }
+        if dispatcher.waits.parkBehindEarlier(job, candidate) == .kept { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
         lookup.voidPresence(of: job, candidate)
-        guard decider.decide(job, candidate) else { return dispatcher.endUnrecorded(job) }
+        guard decider.decide(job, candidate) else { return dispatcher.ends.endUnrecorded(job) }
         if !shard.unstoredChanges.isEmpty, waitForChanges(job, candidate) == .kept { return }
         if tokenLoss.admit(job, candidate) == .kept { return }
         // Before the claim is sent: its answer and that of a token's owner come from two nodes of a cluster, and a twin
@@ -286,7 +286,7 @@ final class Pipeline {
 
     private func takeBursts() {
         bursts.dropped.takeAll(dispatcher.drop)
-        bursts.merged.takeAll(dispatcher.merge)
+        bursts.merged.takeAll(dispatcher.devices.merge)
     }
 
     private func takeOutcomes() {
@@ -294,7 +294,7 @@ final class Pipeline {
             if push.tag.question == .updatePush { badgeUpdates.didEnd(push) } else { dispatcher.didEnd(push) }
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
-        for tray in [dispatcher.acceptedBadges, badgeUpdates.accepted] { tray.takeAll(newestBadges.look) }
+        for tray in [dispatcher.badges.accepted, badgeUpdates.accepted] { tray.takeAll(newestBadges.look) }
     }
 
     /// Makes the pushes of free devices, then gives them to the APNs clients together.
@@ -311,10 +311,10 @@ final class Pipeline {
     }
 
     private func takeSettled() {
-        dispatcher.mayBeParked.takeAll { dispatcher.parkIfAllWaits($0) }
-        recorder.acknowledged.takeAll { dispatcher.endIfComplete($0) }
+        dispatcher.devices.mayBeComplete.takeAll(dispatcher.ends.endIfComplete)
+        recorder.acknowledged.takeAll(dispatcher.ends.endIfComplete)
         recorder.marked.takeAll { if $0.machine.didMark() { end($0) } }
-        dispatcher.ended.takeAll(end)
+        dispatcher.ends.ended.takeAll(end)
         userStates.lowered.takeAll(badgeUpdates.begin)
         dispatcher.lowered.takeAll(badgeUpdates.begin)
         dispatcher.toldByAlert.takeAll(badgeUpdates.didTell)
@@ -329,7 +329,7 @@ final class Pipeline {
         // Work left to the partition's next owner may come back here.
         if job.flags.contains(.owesClaim), job.machine.isMarked { claims.rememberUnmarked(job) }
         if let parting = job.parking?.parting { job.event.parting.append(parting) }
-        for twin in claims.releaseKey(job) { dispatcher.twinEnded(twin) }
+        for twin in claims.releaseKey(job) { dispatcher.ends.twinEnded(twin) }
         lookup.passed(job)
         bursts.leave(job)
         job.leaveContent()

@@ -111,8 +111,8 @@ struct DispatcherTests {
             try Self.route(job, ["phone", "pad"], world, parts)
             try Self.end(job, 0, Self.accepted, world, parts)
             try world.turn {
-                parts.dispatcher.park(job, 1, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
-                parts.dispatcher.decideAgain(job)
+                parts.dispatcher.devices.park(job, 1, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
+                parts.dispatcher.ends.decideAgain(job)
                 job.takeEarlier(Self.mark(of: job, ["phone", "pad"]))
                 parts.dispatcher.endDuplicate(job)
             }
@@ -146,7 +146,7 @@ struct DispatcherTests {
             try Self.route(job, ["phone"], world, parts, accepted: isBefore ? [pad] : [])
             if !isBefore {
                 try world.turn {
-                    parts.dispatcher.decideAgain(job)
+                    parts.dispatcher.ends.decideAgain(job)
                     world.decide(job, pushingTo: "phone")
                     job.candidate?.claim = ClaimReply(state: .resume, badge: 4, tokenVersion: 1, accepted: [pad])
                     parts.dispatcher.route(job)
@@ -154,8 +154,8 @@ struct DispatcherTests {
             }
             #expect(world.results == ["pad accepted ok"])
             try world.turn {
-                parts.dispatcher.park(job, 0, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
-                parts.dispatcher.endIfComplete(job)
+                parts.dispatcher.devices.park(job, 0, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
+                parts.dispatcher.ends.endIfComplete(job)
             }
             let parked = job.parking?.parting
             #expect(parked?.done == ["pad"] && parked?.devices == ["phone"])
@@ -167,8 +167,8 @@ struct DispatcherTests {
         try Self.with { world, parts in
             let job = try Self.route(["phone"], world, parts)
             try world.turn {
-                parts.dispatcher.park(job, 0, .desktopFirst, dueMs: world.shard.steadyMs + 1_000_000)
-                parts.dispatcher.endIfComplete(job)
+                parts.dispatcher.devices.park(job, 0, .desktopFirst, dueMs: world.shard.steadyMs + 1_000_000)
+                parts.dispatcher.ends.endIfComplete(job)
             }
             #expect(world.redis.commands.contains("APPEND c:d1:{im:u}mm"))
             #expect(job.parking?.parting?.cause == .desktopFirst)

@@ -271,13 +271,13 @@ struct UnclaimedTests {
                 let job = try world.recipient(of: try world.message("m\(row)"))
                 if isTwin {
                     pipeline.dispatcher.waitForTwin(job)
-                    pipeline.dispatcher.twinEnded(job.ref)
+                    pipeline.dispatcher.ends.twinEnded(job.ref)
                 }
                 job.firstClaim = .resumed
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.claim = ClaimReply(state: .resume, badge: 1)
                 candidate.claim?.earlierWait = wait
-                return pipeline.dispatcher.parkBesideEarlierTry(job, candidate) == .kept
+                return pipeline.dispatcher.waits.parkBesideEarlierTry(job, candidate) == .kept
             }
         }
         #expect(waits == [false, true, false, true, true])
@@ -299,7 +299,7 @@ struct UnclaimedTests {
             jobs[0].firstClaim = .resumed
             let passages = jobs.map { pipeline.claims.takeKey($0) }
             pipeline.dispatcher.waitForTwin(jobs[1])
-            let isParked = pipeline.dispatcher.parkBesideEarlierTry(jobs[0], candidate)
+            let isParked = pipeline.dispatcher.waits.parkBesideEarlierTry(jobs[0], candidate)
             return passages == [.goesOn, .kept] && isParked == .kept
                 ? jobs.map { $0.machine.isOpen && !$0.machine.isMarked } : []
         }
@@ -316,7 +316,7 @@ struct UnclaimedTests {
             candidate.claim = ClaimReply(state: .resume, badge: 1)
             let untilMs = pipeline.shard.nowMs + 7_000
             candidate.claim?.earlierWait = EarlierWait(untilMs: untilMs, cause: cause)
-            _ = pipeline.dispatcher.parkBesideEarlierTry(job, candidate)
+            _ = pipeline.dispatcher.waits.parkBesideEarlierTry(job, candidate)
             return job.parking?.parting
         }
         #expect(parked?.cause == cause ?? .behind)
@@ -424,7 +424,7 @@ private final class Played {
     func missAck(_ device: String) {
         job.silentConnections.append(.init(device: device, connectionEpoch: 1))
         for index in job.devices.indices where job.devices[index].route.device == device {
-            pipeline.dispatcher.replace(job, index)
+            pipeline.dispatcher.devices.replace(job, index)
         }
         presence.removeAll { $0.device == device }
     }
@@ -443,14 +443,14 @@ private final class Played {
     var isCounted: Bool { job.isCounted }
 
     /// Redis refused to note an accepted push in the mark.
-    func refuseNote() { pipeline.dispatcher.didFailNote(job.ref, RedisFault(.outOfMemory)) }
+    func refuseNote() { pipeline.dispatcher.waits.didFailNote(job.ref, RedisFault(.outOfMemory)) }
 
     /// APNs accepted the device's push.
     func accept(_ device: String) {
         for index in job.devices.indices where job.devices[index].route.device == device {
-            pipeline.dispatcher.end(job, index, .accepted, Reason.ok.rawValue)
+            pipeline.dispatcher.devices.end(job, index, .accepted, Reason.ok.rawValue)
         }
-        pipeline.dispatcher.endIfComplete(job)
+        pipeline.dispatcher.ends.endIfComplete(job)
     }
 
     /// A round of the decision with what is true now.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Digits
 import PushCore
 
 /// A recipient's state in `carillon.parked`: its devices that wait to be parked, and the facts from the record that
@@ -44,4 +45,51 @@ extension RecipientJob {
 
     /// Whether it may be parked. A record that is too large for the topic, or was refused there, stays in memory.
     var mayPark: Bool { !flags.contains(.staysInMemory) && event.raw.count <= ParkedRecord.rawMax }
+}
+
+extension ParkedRecord {
+    /// What is left of a recipient.
+    init(of job: RecipientJob, _ waits: [RecipientParking.Wait], counts: [UInt8], steadyMs: Int64) {
+        let event = job.event
+        let first = waits.min { $0.dueMs < $1.dueMs }
+        self.init(
+            app: event.app.id, uid: job.uid, raw: event.raw, cause: first?.cause ?? .behind,
+            dueMs: first?.dueMs ?? steadyMs, writtenMs: steadyMs,
+            id: event.subject.kind.rawValue + event.subject.id)
+        expiresAtMs = event.expiresAtMs
+        conversation = event.parkedConversation
+        part = event.parkedPart
+        chunkName = event.chunkPart == nil ? event.parked?.record.chunkName : event.origin?.place.name
+        source = event.origin?.source ?? EventSource()
+        client = first?.client
+        devices = waits.flatMap { wait in
+            wait.device < 0 ? job.parking?.returned ?? [] : [job.devices[wait.device].route.device]
+        }
+        done = job.recorded
+        for device in job.devices where device.phase == .ended && !done.containsSame(device.route.device) {
+            done.append(device.route.device)
+        }
+        holdUntilMs = job.parking?.holdUntilMs
+        self.counts = counts
+        later = event.parked?.record.later ?? []
+        facts = ParkedFacts(of: job.flags)
+        if let parked = event.parked {
+            // Parked whole before its decision, it has what it came with.
+            let isWhole = waits.contains { $0.device < 0 }
+            facts.formUnion(
+                parked.record.facts.intersection(isWhole ? [.countsSource, .owesClaim] : .countsSource))
+            formerNames = parked.record.formerNames
+        } else if job.devices.isEmpty, let place = event.origin?.place {
+            facts.formUnion(place.parkedFacts)
+        }
+        silentConnections = job.silentConnections.map {
+            ParkedRecord.SilentConnection(device: $0.device, epoch: $0.connectionEpoch)
+        }
+        // Their acks are due when the record is: then the connection counts as silent.
+        for wait in waits where wait.cause == .unclaimed && wait.device >= 0 {
+            guard let target = job.devices[wait.device].connection else { continue }
+            silentConnections.append(ParkedRecord.SilentConnection(device: target.device, epoch: target.epoch))
+        }
+        trace = job.trace?.bytes ?? []
+    }
 }

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
+import APNs
+import Digits
+import EventLoop
 import PushCore
 import Redis
 import Telemetry
 
-/// A decided and claimed recipient: the progress and end of each device, later rounds, and the end of the recipient.
-///
-/// Recipients for another round are in `again`; ended ones in `ended`.
+/// A claimed recipient: the route of each device in each round, APNs' answers, and the hand-back to another owner.
 final class Dispatcher {
-    let again = Tray<RecipientJob>()
-    let ended = Tray<RecipientJob>()
     /// Recipients with a new record. Their marks may be built after all of this stage have theirs.
     let recorded = Tray<RecipientJob>()
-    /// Recipients with devices that wait to be parked and are now first.
-    let mayBeParked = Tray<WorkRef>()
     /// Recipients of a revoke that lowered a badge; their devices must get the number.
     let lowered = Tray<RecipientJob>()
     /// Devices that got the lowered number with the revoke's alert.
     let toldByAlert = Tray<ToldBadge>()
+    let devices: DeviceEnds
+    let ends: RecipientEnds
+    let waits: RecipientWaits
     /// Accepted numbers of devices that other workers may push too.
-    let acceptedBadges = Tray<AcceptedBadge>()
-    let shard: ShardContext
-    let work: WorkTable
-    let claims: Claims
-    let sender: Sender
-    let recorder: Recorder
-    let bursts: Bursts
-    let parking: Parking
+    let badges: ShownBadges
+    private let shard: ShardContext
+    private let work: WorkTable
+    private let claims: Claims
+    private let sender: Sender
+    private let recorder: Recorder
+    private let bursts: Bursts
+    private let parking: Parking
+    private let notes: MarkNotes
+    private let copies: ConnectionCopies
 
     /// The tag has one byte for a device's index. No user has so many devices.
     static let devicesMax = 255
@@ -35,23 +37,51 @@ final class Dispatcher {
         _ shard: ShardContext, _ work: WorkTable, claims: Claims, sender: Sender, recorder: Recorder, bursts: Bursts,
         parking: Parking
     ) {
-        self.parking = parking
         self.shard = shard
         self.work = work
         self.claims = claims
         self.sender = sender
         self.recorder = recorder
         self.bursts = bursts
+        self.parking = parking
+        notes = MarkNotes(shard: shard)
+        copies = ConnectionCopies(shard: shard, recorder: recorder)
+        badges = ShownBadges(shard)
+        devices = DeviceEnds(shard, work, sender: sender, recorder: recorder, parking: parking)
+        ends = RecipientEnds(
+            shard, work, devices: devices, claims: claims, recorder: recorder, parking: parking, notes: notes)
+        waits = RecipientWaits(
+            shard, work, devices: devices, ends: ends, recorder: recorder, parking: parking)
     }
 
     // MARK: Answers
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        if tag.question == .acks { didReadAcks(tag.ref, StateStore.devices(reply)) }
+        guard tag.question == .acks else { return }
+        let devices = StateStore.devices(reply)
+        if let job = readingOwnAcks(tag.ref) {
+            didReadOwnAcks(job, devices)
+        } else {
+            waits.didReadAcks(tag.ref, devices)
+        }
     }
 
     func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
-        if tag.question == .acks { didFailAcks(tag.ref, isAbsent: isAbsent) } else { didFailNote(tag.ref, fault) }
+        guard tag.question == .acks else { return waits.didFailNote(tag.ref, fault) }
+        guard let job = readingOwnAcks(tag.ref) else { return waits.didFailAcks(tag.ref, isAbsent: isAbsent) }
+        if isAbsent { didReadOwnAcks(job, []) } else { ends.again.append(job) }
+        shard.requestTurn()
+    }
+
+    /// The recipient whose present round reads the acks for an earlier try's deliveries.
+    private func readingOwnAcks(_ ref: WorkRef) -> RecipientJob? {
+        guard let job = work.recipient(ref), job.candidate?.phase == .readingAcks else { return nil }
+        return job
+    }
+
+    private func didReadOwnAcks(_ job: RecipientJob, _ acknowledged: [String]) {
+        job.candidate?.acknowledged = acknowledged
+        route(job)
     }
 
     // MARK: After the claim
@@ -80,7 +110,7 @@ final class Dispatcher {
             job.reboundRounds += 1
             return .readAgain
         }
-        if parkBesideEarlierTry(job, candidate) == .kept { return .passed }
+        if waits.parkBesideEarlierTry(job, candidate) == .kept { return .passed }
         guard claims.takeKey(job) == .goesOn else {
             waitForTwin(job)
             return .passed
@@ -97,13 +127,6 @@ final class Dispatcher {
         return .passed
     }
 
-    /// With `clear_on_read` the devices get the number that a revoke lowered.
-    private func noteLowered(_ job: RecipientJob, _ claim: ClaimReply) {
-        if !claim.owesClear || job.flags.contains(.clearsBadge) { return }
-        job.flags.insert(.clearsBadge)
-        lowered.append(job)
-    }
-
     enum AfterClaim {
         /// Later recipients of its conversation may continue.
         case passed
@@ -114,6 +137,12 @@ final class Dispatcher {
         /// A token changed: everything is read again.
         case readAgain
     }
+    /// With `clear_on_read` the devices get the number that a revoke lowered.
+    private func noteLowered(_ job: RecipientJob, _ claim: ClaimReply) {
+        if !claim.owesClear || job.flags.contains(.clearsBadge) { return }
+        job.flags.insert(.clearsBadge)
+        lowered.append(job)
+    }
 
     /// The same key is in progress here for an earlier delivery of the event: it is read again after the end of that
     /// one.
@@ -122,14 +151,8 @@ final class Dispatcher {
             return shard.mistake("a recipient waits for its twin after its decision")
         }
         // The deliveries of the event's other recipients do not wait for this one.
-        noteDecided(job)
+        ends.noteDecided(job)
         recorder.flushDeliveries(of: job.event)
-    }
-
-    /// The twin has ended.
-    func twinEnded(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.machine.waitsForTwin else { return shard.late() }
-        decideAgain(job)
     }
 
     private func askAcks(_ job: RecipientJob, _ candidate: Candidate) {
@@ -137,36 +160,450 @@ final class Dispatcher {
         do throws(RedisFault) {
             try shard.store.acks(app: job.event.app.id, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.acks))
         } catch {
-            again.append(job)
+            ends.again.append(job)
         }
     }
 
     /// Everything was done before.
     func endDuplicate(_ job: RecipientJob) {
         guard job.machine.decided() else { return shard.mistake("a recipient ends that is not being decided") }
-        noteDecided(job)
+        ends.noteDecided(job)
         shard.metrics.duplicates.add()
         recorder.flushDeliveries(of: job.event)
         // In a later round another worker may have finished it. Pushes in flight still return to their devices.
-        replaceWaiting(job)
+        devices.replaceWaiting(job)
         recorder.countEarlier(of: job)
         job.machine.leaveUnmarked()
-        endIfComplete(job)
+        ends.endIfComplete(job)
     }
 
-    /// Nothing to do and nothing to record.
-    func endUnrecorded(_ job: RecipientJob) {
-        guard job.machine.decided() else { return shard.mistake("a recipient ends that is not being decided") }
-        noteDecided(job)
+    // MARK: Step 11
+    // The routes of a decided recipient, in its first round and in later ones.
+
+    /// Starts each device's route. A later round leaves alone devices that ended, are in flight, or may still
+    /// acknowledge.
+    func route(_ job: RecipientJob) {
+        guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else {
+            return shard.late()
+        }
+        if job.parking != nil { recorder.countReturned(job) }
+        // Fields only, here and below: a copy of the claim counts five references.
+        let isAnswered = candidate.claim?.state != nil
+        if isAnswered { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.askedNanos) }
+        // A read or revoke that the claim found suppresses alerts, by the long connection too (contract section 5, step
+        // 15).
+        let decision = taken.withoutAlerts(
+            isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false)
+        ends.noteDecided(job)
+        job.facts = candidate.facts
+        if candidate.owesClaim {
+            job.flags.formUnion(job.isCounted ? [.owesClaim, .owesCount] : .owesClaim)
+        } else if isAnswered, !candidate.isUnclaimed {
+            // This round's claim pays an owed claim of an earlier round.
+            job.flags.subtract([.owesClaim, .owesCount])
+        }
+        if job.flags.contains(.countedLate) { badges.didCountLate(job) }
+        carryOut(
+            Plan(decision, progress(of: job, candidate), allowed: addressedDevices(job, candidate)), job, candidate)
+    }
+
+    private func carryOut(_ plan: Plan, _ job: RecipientJob, _ candidate: Candidate) {
+        copies.repeatCopies(of: job, candidate, plan)
+        for push in plan.repeated { repeatRecord(push, job, candidate) }
+        if job.event.wantsSMS { job.smsTokens = candidate.recipient.tokens }
+        recordWithoutDevice(job, plan)
+        noteHeldBack(job, candidate, plan.decision)
+        for index in plan.ended { endRoute(job, index, plan.reasonOfLostRoute) }
+        for index in job.devices.indices where job.devices[index].standing == .waiting { devices.replace(job, index) }
+        beginDevices(job, candidate, plan.routes)
+        devices.record(plan.lost, of: job)
+        if job.flags.contains(.owesClaim) { waits.parkUnclaimed(job) }
+        waits.scheduleAckLook(job)
+        recorder.flushDeliveries(of: job.event)
+        ends.endIfComplete(job)
+    }
+
+    private func beginDevices(_ job: RecipientJob, _ candidate: Candidate, _ routes: [Route]) {
+        var turns = takeTurns(job)
+        let first = job.devices.count
+        for route in routes.prefix(max(0, Self.devicesMax - first)) {
+            var device = DeviceWork(route: route)
+            if let turn = turns.firstIndex(where: { $0.device.isSame(as: route.device) }) {
+                device.queueKey = turns.remove(at: turn).key
+                device.inheritsTurn = true
+            }
+            job.devices.append(consume device)
+        }
+        for turn in turns { sender.leaveQueue(turn.key) }
+        job.machine.opened(devices: job.devices.count - first)
+        noteDesktops(job, candidate)
+        for index in first..<job.devices.count {
+            begin(job, index, candidate)
+            // Not pushed after all: the device is free for its next push.
+            if job.devices[index].inheritsTurn { sender.leaveQueue(job.devices[index].queueKey) }
+            job.devices[index].inheritsTurn = false
+        }
+    }
+
+    /// For pushes with re-bound tokens: pushes behind them are newer, so their successors take their places.
+    private func takeTurns(_ job: RecipientJob) -> [(device: String, key: UInt64)] {
+        var turns: [(device: String, key: UInt64)] = []
+        for index in job.devices.indices where job.devices[index].standing == .rebound {
+            if devices.replaceInPlace(job, index) {
+                turns.append((job.devices[index].route.device, job.devices[index].queueKey))
+            }
+            // Its successor may wait for another window, so the next newest message carries the merged push.
+            if let merged = job.devices[index].push?.merged.take() { devices.follow(merged, .parked) }
+        }
+        return turns
+    }
+
+    /// A later round ends a push that waits for its turn, a delivery whose message expired, or a push with a token that moved.
+    private func endRoute(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
+        let wasQueued = job.devices[index].standing == .queued
+        devices.end(job, index, Verdict(ofEnd: reason), reason.rawValue)
+        if wasQueued { copies.deliver(job, index, accepted: false, alert: false) }
+    }
+
+    /// Everything that was done for the recipient before this round's decision.
+    private func progress(of job: RecipientJob, _ candidate: Candidate) -> Progress {
+        var progress = job.progress
+        progress.accepted = candidate.claim?.accepted ?? []
+        progress.acknowledged = (candidate.acknowledged ?? []).filter {
+            job.isResumed || progress.silent.containsSame($0)
+        }
+        if job.isResumed, job.devices.isEmpty {
+            progress.earlierTry = Progress.EarlierTry(
+                addressed: candidate.claim?.addressedDevices ?? [], withoutDevice: candidate.claim?.withoutDevice)
+        }
+        if !progress.isUntouched { progress.pushedTokens = pushedTokens(job, candidate) }
+        let settings = candidate.recipient.settings
+        progress.desktopHasIt =
+            !settings.pushWhenDesktopOnline && settings.holdSeconds == 0
+            && candidate.recipient.presence.contains {
+                $0.platform.isDesktop && progress.acknowledged.containsSame($0.device)
+            }
+        return progress
+    }
+
+    /// The user's tokens that were pushed before, possibly when their device had another name.
+    private func pushedTokens(_ job: RecipientJob, _ candidate: Candidate) -> [Int] {
+        let tokens = candidate.recipient.tokens
+        let prefix = job.pushIDPrefix
+        return tokens.indices.filter { token in
+            let id = prefix.id(tokenHex: tokens[token].record.hex)
+            return candidate.claim?.accepted.contains { $0.pushID == id } ?? false
+                || job.devices.contains {
+                    $0.standing == .settled && $0.push?.id == id && ($0.isWithClient || $0.push?.isAccepted == true)
+                }
+        }
+    }
+
+    /// The devices that have a route where an alert is allowed.
+    private func addressedDevices(_ job: RecipientJob, _ candidate: Candidate) -> [String] {
+        let now = shard.nowMs
+        if let message = job.event.message {
+            return message.read {
+                PushCore.addressedDevices($0, of: candidate.recipient, policy: job.event.app.policy, now: now)
+            }
+        }
+        return job.event.content?.activity?.addressedDevices(of: candidate.recipient) ?? []
+    }
+
+    /// Another try pushed to the device, before this one or since: its record may not have been written.
+    private func repeatRecord(_ push: EarlierPush, _ job: RecipientJob, _ candidate: Candidate) {
+        // The note that it was accepted may be lost as well.
+        if job.event.activity?.action == .end { notes.writeActivity(of: job) }
+        var record = OutcomeRecord(
+            uid: job.uid, device: push.device, verdict: .accepted, reason: push.isForced || job.isForced ? .forced : .ok
+        )
+        record.pushID = push.pushID ?? job.earlierPushID(of: push.device, candidate)
+        record.badge = push.badge
+        job.flags.insert(.accepted)
+        job.recorded.append(push.device)
+        if job.flags.contains(.clearsBadge) { toldByAlert.append(ToldBadge(job, device: push.device)) }
+        recorder.write(record, of: job)
+    }
+
+    private func recordWithoutDevice(_ job: RecipientJob, _ plan: Plan) {
+        job.leftReason = plan.decision.finalReason ?? .noToken
+        if plan.isUnreached { job.flags.insert(.failed) }
+        guard let reason = plan.withoutDevice else { return }
+        job.flags.insert(.recordedWithoutDevice)
+        recorder.write(OutcomeRecord(uid: job.uid, verdict: Verdict(ofEnd: reason), reason: reason), of: job)
+        if reason == .noToken, !job.uid.isEmpty { recorder.offerSMS(job, .noToken) }
+    }
+
+    /// Stores a message held by DND, for the digest.
+    private func noteHeldBack(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
+        guard job.event.app.sendsDigest, job.event.digest == nil, let message = job.event.message else { return }
+        let endMs = message.read {
+            DigestRule.endMs(
+                $0, decision, for: candidate.recipient, policy: job.event.app.policy, zones: shard.zones,
+                now: shard.nowMs)
+        }
+        if let endMs { job.heldUntilMs = endMs }
+    }
+
+    /// Finds the live desktops among the devices, if phones may wait for them.
+    private func noteDesktops(_ job: RecipientJob, _ candidate: Candidate) {
+        if candidate.recipient.settings.pushWhenDesktopOnline { return }
+        for index in job.devices.indices
+        where candidate.recipient.hasLiveDesktop(job.devices[index].route.device, at: shard.nowMs) {
+            job.devices[index].isDesktop = true
+        }
+    }
+
+    // MARK: The way of one device
+
+    private func begin(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) {
+        if endIfAcknowledged(job, index, candidate) { return }
+        switch job.devices[index].route.way {
+        case .apns(let token, let copyTo):
+            if let copyTo, candidate.recipient.presence.indices.contains(copyTo.presence) {
+                job.devices[index].connection = LiveConnection(candidate.recipient.presence[copyTo.presence])
+            }
+            startPush(job, index, candidate, token: token)
+        case .connection(let presence, let alert, let ackWithinMs):
+            guard candidate.recipient.presence.indices.contains(presence) else {
+                return devices.end(job, index, .suppressed, Reason.noToken.rawValue)
+            }
+            deliver(job, index, candidate, candidate.recipient.presence[presence], alert: alert, ackWithinMs)
+        case .hold(let token, let holdMs):
+            if waits.hold(job, index, holdMs: holdMs) == .goesOn { startPush(job, index, candidate, token: token) }
+        case .none(let reason):
+            devices.end(job, index, Verdict(ofEnd: reason), reason.rawValue)
+        }
+    }
+
+    /// - Returns: true if the device acknowledged an earlier delivery and needs nothing more.
+    private func endIfAcknowledged(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) -> Bool {
+        guard let acknowledged = candidate.acknowledged, acknowledged.containsSame(job.devices[index].route.device)
+        else { return false }
+        devices.endAcknowledged(job, index)
+        return true
+    }
+
+    /// Steps 13-16 for one device.
+    private func startPush(_ job: RecipientJob, _ index: Int, _ candidate: Candidate, token: Int) {
+        guard candidate.recipient.tokens.indices.contains(token) else {
+            return devices.end(job, index, .suppressed, Reason.noToken.rawValue)
+        }
+        let bound = candidate.recipient.tokens[token]
+        let facts = SendFacts(
+            isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false,
+            isTokenOwned: !candidate.lostTokens.contains(token))
+        if let reason = facts.reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs) {
+            devices.end(job, index, Verdict(ofEnd: reason), reason.rawValue)
+            return copies.deliver(job, index, insteadOfPush: reason)
+        }
+        if let dueMs = waits.parkedDueMs(job, device: bound.device, candidate) {
+            guard sender.hasPushes(job, device: bound.device) else {
+                return devices.park(job, index, .behind, dueMs: dueMs)
+            }
+            job.devices[index].parksAtItsTurn = true
+        } else if job.event.app.coalesceNanos > 0, !job.flags.contains(.owesClaim),
+            bursts.join(job, index, bound) == .kept
+        {
+            notes.writeClaim(of: job)
+            return recorder.traceWait(job, index, .burst)
+        }
+        let isExact = shard.unstoredCounts.isEmpty || shard.isBadgeExact(app: job.event.app.id, uid: job.uid)
+        sender.enqueue(
+            job, index, to: bound, prefix: candidate.pushIDPrefix,
+            badge: isExact ? job.badge(candidate.claim?.badge, isLowered: candidate.claim?.lowered ?? false) : nil,
+            mayHaveReport: candidate.claim?.hasReport ?? true, claimedNanos: candidate.askedNanos)
+    }
+
+    private func deliver(
+        _ job: RecipientJob, _ index: Int, _ candidate: Candidate, _ target: DevicePresence, alert: Bool,
+        _ ackWithinMs: Int64?
+    ) {
+        job.devices[index].connection = LiveConnection(target)
+        recorder.deliver(
+            DeliveryTarget(
+                uid: job.uid, device: target.device, connectionEpoch: target.connectionEpoch, alert: alert,
+                pushed: false, ackByMs: ackWithinMs.map { shard.nowMs &+ $0 }), gateway: target.gateway, of: job)
+        if let ackWithinMs {
+            notes.writeAddressed(of: job, index, candidate)
+            let dueNanos = shard.nowNanos &+ UInt64(max(0, ackWithinMs)) &* 1_000_000
+            job.devices[index].deliver(ackDueNanos: dueNanos)
+        } else {
+            // A delivery without an alert needs no ack. A denied recipient has its record already.
+            devices.end(
+                job, index, .online, Reason.ok.rawValue,
+                isRecorded: !job.flags.contains(.recordedWithoutDevice))
+        }
+    }
+
+    // MARK: Step 17
+    // APNs' answer, and its consequences for the token, the user and the operator.
+
+    func didEnd(_ push: EndedPush) {
+        let index = Int(push.tag.index)
+        guard let job = work.recipient(push.tag.ref), job.isPushing(index),
+            let ended = job.devices[index].pushParts()
+        else { return shard.late() }
+        let bound = ended.token
+        if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
+            devices.park(job, index, .retryAfter, dueMs: shard.steadyMs &+ retryAfterMs)
+            return ends.endIfComplete(job)
+        }
+        let latency = shard.nowNanos &- ended.startedNanos
+        let ending = Ending(push.outcome, token: bound, isForced: job.isForced)
+        let isAccepted = ending.verdict == .accepted
+        if isAccepted {
+            job.flags.insert(.accepted)
+            if job.flags.contains(.clearsBadge), ended.badge != nil {
+                toldByAlert.append(ToldBadge(job, device: bound.device))
+            }
+            noteAccepted(job, index)
+            if parking.devices.hasHeld { release(job.event.app.id, job.uid, bound.device) }
+            if job.isAddedByClient { sender.addedAlerts.insert(job.addedAlert(index, job.event.subject.id)) }
+            shard.waits?.took(.push, job.event.lane, nanos: latency)
+            shard.metrics.accepted(job.event.origin?.source.kafkaMs ?? 0, job.event.lane, nowMs: shard.nowMs)
+        }
+        devices.end(job, index, ending.verdict, ending.reason) { record in
+            record.label = ending.label
+            record.apnsID = ending.apnsID
+            record.status = ending.status
+            record.badge = ended.badge ?? job.event.senderBadge
+            record.attempts = push.attempts
+            record.credential = push.credential
+        }
+        if isAccepted { badges.didAccept(job, index, bound) }
+        if ending.verdict == .rejected { notes.writeRejected(of: job, index) }
+        if !job.event.isBroadcast,
+            recorder.removeIfDead(ending, of: bound, app: job.event.app, uid: job.uid, recipient: job.ref)
+        {
+            job.machine.recordSent()
+        }
+        copies.deliver(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)
+        ends.endIfComplete(job)
+        recorded.append(job)
+    }
+
+    /// APNs takes pushes of the device again: its other pushes need not wait any longer.
+    private func release(_ app: String, _ uid: String, _ device: String) {
+        let released = ReleasedDevice(app: app, uid: uid, device: device)
+        guard parking.devices.isHeld(released.key) else { return }
+        parking.release(released)
+        sender.queues.release(released)
+        // If this is lost, later pushes wait as long as the note says.
+        try? shard.store.hastenParked(app: app, uid: uid, device: device, nowMs: shard.nowMs, tag: Tag.noteBits)
+    }
+
+    /// While other devices of the user are open, another owner takes over, or the broker accepts no records, the next
+    /// try must not push this device again. A started Live Activity runs from now. Best effort: a loss with the
+    /// connection costs at most one extra push.
+    private func noteAccepted(_ job: RecipientJob, _ index: Int) {
+        notes.writeActivity(of: job)
+        job.devices[index].push?.isAccepted = true
+        let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.isOpen
+        job.unmarkedDevice = Int32(index)
+        if !isLast || recorder.outbox.isBehind || job.flags.contains(.handedBack) { notes.writeAccepted(of: job) }
+    }
+
+    /// A queued push is not sent.
+    func didNotSend(_ unsent: UnsentPush) {
+        guard let job = work.recipient(unsent.device.work), job.isPushing(unsent.device.device) else {
+            return shard.late()
+        }
+        let index = unsent.device.device
+        switch unsent.cause {
+        case .check(.stop(let reason)):
+            if reason == .coalesced { job.event.app.metrics.coalesced.add() }
+            devices.end(job, index, Verdict(ofEnd: reason), reason.rawValue)
+            copies.deliver(job, index, insteadOfPush: reason)
+        case .check(.acknowledged):
+            devices.endAcknowledged(job, index)
+        case .check(.endedElsewhere(let earlier)):
+            if let earlier { recorder.countEarlier(earlier, of: job, index) }
+            devices.end(job, index, .suppressed, Reason.ok.rawValue, isRecorded: false)
+            job.machine.leaveUnmarked()
+        case .check(.decideAgain):
+            return decideAgainForRebound(job, index)
+        case .check(.send), .check(.askAgain): return
+        case .park(let cause, let dueMs, let client): devices.park(job, index, cause, dueMs: dueMs, client: client)
+        case .unfit(let fault):
+            // Our own mistake, so it is logged.
+            shard.log.error(
+                "cannot send an invalid push", ["fault": .string(fault.text), "app": .string(job.event.app.id)])
+            if case .payloadTooLarge = fault {
+                devices.end(job, index, .suppressed, Reason.payloadTooLarge.rawValue)
+                copies.deliver(job, index, insteadOfPush: .payloadTooLarge)
+            } else {
+                devices.end(job, index, .rejected, NoAnswer.unfit.rawValue)
+                copies.deliver(job, index, accepted: false, alert: NoAnswer.unfit.alertsByCopy)
+            }
+        }
+        ends.endIfComplete(job)
+    }
+
+    /// The same user re-bound the token of a waiting push.
+    private func decideAgainForRebound(_ job: RecipientJob, _ index: Int) {
+        guard job.reboundRounds < Self.reboundRoundsMax else {
+            devices.end(job, index, .suppressed, Reason.tokenMoved.rawValue)
+            return ends.endIfComplete(job)
+        }
+        job.reboundRounds += 1
+        job.devices[index].isRebound = true
+        ends.decideAgain(job)
+    }
+
+    /// A message that was checked at the window's end and is not pushed.
+    func drop(_ dropped: Bursts.Dropped) {
+        guard let job = work.recipient(dropped.recipient) else { return shard.late() }
+        if dropped.reason == nil { job.machine.leaveUnmarked() }
+        for index in job.devices.indices where job.devices[index].isMerging {
+            devices.end(
+                job, index, Verdict(ofEnd: dropped.reason ?? .ok), (dropped.reason ?? .ok).rawValue,
+                isRecorded: dropped.reason != nil)
+        }
+        ends.endIfComplete(job)
+    }
+
+    /// Once a second: removals that may continue.
+    func releaseBrakes(of apps: some Sequence<AppContext>) {
+        let nowMs = Int64(shard.nowNanos / 1_000_000)
+        for app in apps {
+            for cause in app.brake.release(nowMs: nowMs) {
+                app.metrics.brake(cause.label, isEngaged: false)
+                shard.log.warning(
+                    "token removal resumed", ["app": .string(app.id), "cause": .string(cause.label)])
+            }
+        }
+    }
+
+    // MARK: Hand-back
+
+    /// Its partition goes to another owner. Pushes on a stream end here and are marked; everything else is left to that
+    /// owner.
+    func handBack(_ job: RecipientJob) {
+        ends.noteDecided(job)
+        var isLeft = !job.machine.isOpen && !job.machine.isMarking
+        job.machine.handBack()
+        for index in job.devices.indices where job.devices[index].isOpen {
+            // In the client and not withdrawn: it is on a stream.
+            if job.devices[index].isWithClient { continue }
+            devices.replace(job, index)
+            isLeft = true
+        }
+        // The next owner may come before the broker's answer about its record, also for pushes now in flight.
+        job.flags.insert(.handedBack)
+        if job.machine.isOpen { notes.writeAccepted(of: job) }
+        if isLeft {
+            job.machine.leaveUnmarked()
+            job.event.isHandedBack = true
+        }
+        ends.endIfComplete(job)
+    }
+
+    /// The APNs client returned a push without a stream.
+    func withdrew(_ device: DeviceRef) {
+        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return shard.late() }
         job.machine.leaveUnmarked()
-        endIfComplete(job)
-    }
-
-    /// The first decision of a recipient brings the event's deliveries closer.
-    func noteDecided(_ job: RecipientJob) {
-        if job.isDecided { return }
-        job.endWaiting()
-        job.firstDecision = .made
-        job.event.undecided -= 1
+        job.event.isHandedBack = true
+        devices.replace(job, device.device)
     }
 }

@@ -199,6 +199,18 @@ final class RecipientJob {
         PushIDPrefix(app: event.app.id, uid: uid, kind: event.subject.kind, id: event.subject.id)
     }
 
+    /// Push id of an earlier attempt that a worker of an earlier version noted; nil if the token was re-bound since.
+    func earlierPushID(of device: String, _ candidate: Candidate) -> PushID? {
+        let tokens = candidate.recipient.tokens
+        let type = event.message?.read { $0.tokenType } ?? .alert
+        let index = tokens.indices.last { index in
+            guard tokens[index].device.isSame(as: device) else { return false }
+            return event.content?.activity?.mayUse(index, of: tokens) ?? (tokens[index].record.type == type)
+        }
+        guard let index, tokens[index].record.boundMs <= event.origin?.source.kafkaMs ?? .max else { return nil }
+        return pushIDPrefix.id(tokenHex: tokens[index].record.hex)
+    }
+
     /// The candidate has it for the first pushes too: keeping it longer costs more than to hash again.
     private func keepPrefix() -> PushIDPrefix {
         let prefix = pushIDPrefix
