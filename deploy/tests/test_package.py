@@ -92,6 +92,15 @@ def test_the_bill_of_materials_names_the_libraries_that_are_linked_in(tmp_path: 
     assert linked == {"librdkafka-dev": "1.0-1", "libnghttp2-dev": "2.0-1"}
 
 
+def test_the_version_of_swift_is_found_in_debug_information_beside_the_binary(tmp_path: Path) -> None:
+    # A program without Swift's shared library and without debug information.
+    binary = tmp_path / "carillon"
+    binary.write_bytes(Path("/bin/true").read_bytes())
+    (tmp_path / "carillon.debug").write_bytes(b"\0Swift version 6.3.1 (swift-6.3.1-RELEASE)\0")
+    components = json.loads(run("deploy/make-sbom", str(binary), version()))["components"]
+    assert [one["version"] for one in components if one["name"] == "swift-stdlib"] == ["6.3.1"]
+
+
 def test_a_bill_of_another_form_is_refused() -> None:
     assert (
         JsonStrictValidator(SchemaVersion.V1_5).validate_str('{"bomFormat": "CycloneDX", "specVersion": "1.5", "x": 1}')
