@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench cost cost-trained build release release-trained lint clean packages \
-	simulation simulation-short simulation-mutations chaos chaos-short chaos-test api-check docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
+	simulation simulation-short simulation-trained simulation-mutations chaos chaos-short chaos-test api-check docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## lists the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,9 +22,9 @@ demo: packages ## the whole path on this machine: broker, Redis, APNs simulator 
 	.build/debug/carillon demo $(ARGS)
 
 # So many tests at once: most of them wait for servers of their own, and all at once they would wait for the processor.
-test: packages ## all tests, against real servers on free ports
+test: packages ## all tests, against real servers on free ports; those that start a worker or a command take BINARY=
 	swift build --build-tests
-	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=24 deploy/run-tests $(ARGS)
+	$(if $(BINARY),CARILLON_BINARY=$(abspath $(BINARY)) )SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=24 deploy/run-tests $(ARGS)
 
 # Debian's is 2.0.2. What newer ones alone give, such as cooperative groups and KIP-848, is tried only here.
 test-newer-kafka: packages ## Kafka's tests and parts of the whole path with a newer librdkafka than Debian's
@@ -89,6 +89,12 @@ simulation-short: packages ## 300 seeds by a debug build, in two processes; whet
 	@half=$$(($(SEEDS) / 2)); .build/debug/simulation --first $(FIRST) --seeds $$half & one=$$!; \
 	.build/debug/simulation --first $$(($(FIRST) + half)) --seeds $$(($(SEEDS) - half)); two=$$?; wait $$one && exit $$two
 
+# All but the models and the scheduler are the object files of the shipped binary.
+simulation-trained: SEEDS = 2000
+simulation-trained: packages ## the same with the parts of the trained binary, which it builds too: SEEDS=2000, FIRST=1, BINARY=
+	$(if $(BINARY),,deploy/build-trained --simulation $(RELEASE))
+	$(or $(BINARY),.build/trained/release/simulation) --seeds $(SEEDS) --first $(FIRST) $(ARGS)
+
 simulation-mutations: packages ## the first seed that finds each of some ninety defects: ARGS="--only late-reply --seeds 200"
 	python3 Tests/Mutations/mutations.py $(ARGS)
 
@@ -104,10 +110,10 @@ $(CHAOS_PYTHON): chaos/requirements.txt
 	$(CHAOS_PYTHON) -m pip install --quiet --disable-pip-version-check -r chaos/requirements.txt
 	@touch $(CHAOS_PYTHON)
 
-chaos: packages $(CHAOS_PYTHON) ## seeded traffic and faults with a checker: SEEDS=5, FIRST=1, FAULT=kill,redis-full, REDIS=cluster, BREAK=no-dedup, ARGS
-	swift build --product carillon
+chaos: packages $(CHAOS_PYTHON) ## seeded traffic and faults with a checker: SEEDS=5, FIRST=1, FAULT=kill,redis-full, REDIS=cluster, BREAK=no-dedup, BINARY=, ARGS
+	$(if $(BINARY),,swift build --product carillon)
 	$(CHAOS_PYTHON) -m chaos run --seeds $(SEEDS) --first $(FIRST) --fault $(FAULT) --redis $(REDIS) \
-		$(if $(BREAK),--break $(BREAK)) $(ARGS)
+		$(if $(BINARY),--binary $(BINARY)) $(if $(BREAK),--break $(BREAK)) $(ARGS)
 
 chaos-short: packages $(CHAOS_PYTHON) ## three short seeds of it
 	swift build --product carillon
@@ -191,8 +197,8 @@ build: packages ## a debug build
 	swift build
 
 # For `--version`. A debug build has neither, so that a commit does not link it again.
-release release-trained: export CARILLON_COMMIT ?= $(shell git describe --always --abbrev=12 --exclude='*' --dirty 2>/dev/null)
-release release-trained: export CARILLON_DATE ?= $(shell git log -1 --format=%cs 2>/dev/null)
+release release-trained simulation-trained: export CARILLON_COMMIT ?= $(shell git describe --always --abbrev=12 --exclude='*' --dirty 2>/dev/null)
+release release-trained simulation-trained: export CARILLON_DATE ?= $(shell git log -1 --format=%cs 2>/dev/null)
 release: packages ## an optimised binary, in .build/release
 	swift build $(RELEASE) --product carillon
 

@@ -23,8 +23,9 @@ struct CommandRun {
         errors = String(decoding: try Data(contentsOf: URL(fileURLWithPath: folder.file("err"))), as: UTF8.self)
     }
 
-    /// The tests' own program lies beside it.
+    /// The one that lies beside the tests' own program, or the one that `CARILLON_BINARY` names, for example a trained one.
     static let binary: URL = {
+        if let path = ProcessInfo.processInfo.environment["CARILLON_BINARY"] { return URL(fileURLWithPath: path) }
         let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         return own.deletingLastPathComponent().appendingPathComponent("carillon")
     }()
