@@ -28,7 +28,7 @@ struct ShellTests {
         let run = try CommandRun("--version", "--json")
         let report = try JSONTree(parsing: Array(run.output.utf8))
         #expect(run.code == 0 && report["version"]?.string?.split(separator: ".").count == 3)
-        #expect(["debug", "release"].contains(report["build"]?.string))
+        #expect(["debug", "release", "trained"].contains(report["build"]?.string))
         let libraries = report["libraries"]?.array ?? []
         let names = Set(libraries.compactMap { $0["name"]?.string })
         for name in ["librdkafka", "hiredis", "nghttp2", "OpenSSL", "libevent", "simdjson", "libyaml", "zstd"] {
