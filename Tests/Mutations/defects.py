@@ -2,6 +2,7 @@
 """Defects for `mutations.py`: each replaces some code of the product."""
 
 from defect import DECISION, SCRIPTS, Defect
+from further_defects import FURTHER
 from later_defects import LATER
 
 PIPELINE = "Sources/Worker/Pipeline/"
@@ -505,4 +506,4 @@ DEFECTS = [
         'consumer.clusterID.map { "\\($0)/\\(consumer.topics[0])" } ?? ""',
         'consumer.clusterID.map { "\\(mutant("cluster-ignored") ? "any" : $0)/\\(consumer.topics[0])" } ?? ""',
     ),
-] + LATER
+] + LATER + FURTHER
