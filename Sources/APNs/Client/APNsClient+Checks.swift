@@ -65,6 +65,12 @@ extension APNsClient {
         pumpAtEndOfTurn()
     }
 
+    /// The number of its requests so far; 0 for a stale ticket.
+    public func attempts(of ticket: PushTicket) -> Int {
+        loop.assertOnLoop()
+        return table.slot(of: ticket).map { Int(table[$0].history.attempts) } ?? 0
+    }
+
     /// Removes the push without an outcome. Returns false for a stale ticket: the outcome has come or will come.
     @discardableResult
     public func withdraw(_ ticket: PushTicket) -> Bool {

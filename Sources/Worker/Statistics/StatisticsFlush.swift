@@ -96,8 +96,8 @@ struct StatisticsFlush {
             case .accepted: isAlert ? [.sent, .accepted, .acceptedAlerts] : [.sent, .accepted]
             case .rejected: outcome.isSent ? [.sent, .rejected] : [.rejected]
             case .expired: outcome.isSent ? [.sent, .expired] : [.expired]
-            case .suppressed: [.suppressed]
-            case .online: [.online]
+            case .suppressed: outcome.isSent ? [.sent, .suppressed] : [.suppressed]
+            case .online: outcome.isSent ? [.sent, .online] : [.online]
             case .arrived: outcome.isSent ? [.arrived] : [.uncheckedArrived]
             case .opened: outcome.isSent ? [.opened] : [.uncheckedOpened]
             }

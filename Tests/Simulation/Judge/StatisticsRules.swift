@@ -66,7 +66,7 @@ extension Judge {
             let letter = Self.letters[outcome.verdict] ?? "?"
             let hasRequest = !(pushes[outcome.pid] ?? []).isEmpty && !outcome.pid.isEmpty
             var letters = [letter]
-            if outcome.verdict == "accepted" || hasRequest && letter != "x" { letters.append("s") }
+            if outcome.verdict == "accepted" || hasRequest { letters.append("s") }
             // Parked work may have had its requests before.
             if outcome.verdict != "accepted", letters.contains("s"), parked.contains(event.eventID) {
                 isOpen.insert(outcome.app)

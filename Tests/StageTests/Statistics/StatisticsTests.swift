@@ -137,6 +137,20 @@ import VirtualStage
         }
     }
 
+    /// APNs had a request: the push counts as sent, though it ends as read while it waits for its next try.
+    @Test func `a push with a request counts as sent, however it ends`() throws {
+        try Stage.with { stage in
+            try stage.play(state: [.bind("a")])
+            stage.answerPushes(.tooMany)
+            try stage.writeEvents([.message("m1", to: ["a"], seq: 1)])
+            _ = try stage.look(until: "it is refused") { !$0.pushes(to: token("a", "phone")).isEmpty }
+            try stage.play(state: [.read("a", #""up_to_seq":1"#)])
+            _ = try stage.look(until: "it has ended") { $0.outcomes(of: "m1") == ["a/phone suppressed already_read"] }
+            let report = flushed(stage)
+            #expect(report.total.sent == 1 && report.total.suppressed == 1 && report.total.accepted == 0)
+        }
+    }
+
     /// The kill comes at every phase of a record: before its push, before its mark, before its flush, before its commit.
     @Test(arguments: [0, 5, 15, 40, 100, 250, 500, 900, 1_000, 1_050, 1_300])
     func aKillLosesAndDoublesNothing(milliseconds: Int) throws {

@@ -39,6 +39,7 @@ final class DeviceEnds {
             var record = OutcomeRecord(
                 uid: job.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
             record.pushID = job.devices[index].pushID()
+            record.attempts = Int(job.devices[index].push?.attempts ?? 0)
             fill(&record)
             recorder.write(consume record, of: job)
         }

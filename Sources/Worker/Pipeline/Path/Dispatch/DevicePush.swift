@@ -16,6 +16,8 @@ struct DevicePush {
     var isAccepted = false
     /// APNs accepted it, and no later round has counted the message since.
     var mayShowLower = false
+    /// The requests of a push that was taken back from the client.
+    var attempts: Int32 = 0
     /// Whether the push has a place in its device's hour (`Sender.takePlace`).
     var hasPlace = false
     let startedNanos: UInt64
