@@ -49,7 +49,7 @@ extension Judge {
         let withoutDevice = own.filter { $0.device.isEmpty }
         // With its mark and its entry in the ledger, Redis has lost that there was an earlier try.
         if !withoutDevice.isEmpty, withoutDevice.count < own.count, !mayHaveLost(event, uid),
-            !leftNoTrace(event, uid, own)
+            !leftNoTrace(event, uid, own), !wasDecidedByTwoClocks(event, withoutDevice)
         {
             found(
                 "a verdict with devices or one without",
@@ -73,6 +73,12 @@ extension Judge {
         for device in steadyDevices(of: uid, event).sorted() where !own.contains(where: { $0.device == device }) {
             found("one final outcome", "\(event.eventID) has none for \(uid)'s device \(device)", event.messageID)
         }
+    }
+
+    /// Two processes whose clocks differ read the copies, and time decides whether the message alerts.
+    private func wasDecidedByTwoClocks(_ event: Sent, _ denied: [Observed.Outcome]) -> Bool {
+        event.isCopied && !allowance.hadOneProcess && clock.slackMs >= 1000
+            && denied.allSatisfy { ["expired", "dnd", "conv_muted"].contains($0.reason) }
     }
 
     // MARK: Reasons

@@ -48,6 +48,13 @@ extension Judge {
         }
     }
 
+    /// Another user's newer bind of the token, in another partition, may have been read first.
+    private func isTaken(_ token: String, from state: StateSent, by nanos: UInt64) -> Bool {
+        (tokens[token] ?? []).contains {
+            $0.uid != state.uid && $0.tokenType != nil && $0.words.version > state.words.version && $0.atNanos <= nanos
+        }
+    }
+
     /// The bind's phone went to another user, who bound a token of it later. A bind that is applied after that one has ended.
     private func isSwitched(_ state: StateSent, by nanos: UInt64) -> Bool {
         guard case .bind(let device, _, _) = state.kind else { return false }
@@ -100,6 +107,7 @@ extension Judge {
             }
             // A late clock may make it older than the switch before it.
             if isSame == true || lateClockMs > 0 && isSwitched(state, by: result.atNanos) { return nil }
+            if result.outcome == "stale", isTaken(token, from: state, by: result.atNanos) { return nil }
             return result.outcome == "applied" ? nil : "it is the newest bind"
         case .unbind(_, let token):
             guard let bind = tokens[token]?.last(where: { $0.atNanos < state.atNanos }), bind.uid == state.uid,

@@ -51,7 +51,8 @@ extension Judge {
     private mutating func checkRetryAfter() {
         guard !mayRepeat, !answers.isEmpty else { return }
         var waitsUntil: [String: UInt64] = [:]
-        for push in observed.pushes {
+        // Each of two processes pushes its copy, and knows only its own answers.
+        for push in observed.pushes where allowance.hadOneProcess || event(of: push)?.isCopied != true {
             if let until = waitsUntil[push.pid], push.atNanos &+ 1_000_000 * UInt64(clock.slackMs) < until {
                 found(
                     "waits", "…\(push.token.suffix(4)) has a request before its Retry-After is over",
