@@ -95,7 +95,7 @@ simulation-trained: packages ## the same with the parts of the trained binary, w
 	$(if $(BINARY),,deploy/build-trained --simulation $(RELEASE))
 	$(or $(BINARY),.build/trained/release/simulation) --seeds $(SEEDS) --first $(FIRST) $(ARGS)
 
-simulation-mutations: packages ## the first seed that finds each of some ninety defects: ARGS="--only late-reply --seeds 200"
+simulation-mutations: packages ## the first seed that finds each of all defects: ARGS="--only late-reply --seeds 200"
 	python3 Tests/Mutations/mutations.py $(ARGS)
 
 # docs/chaos.md. Python's part is installed from PyPI into a virtual environment of its own.

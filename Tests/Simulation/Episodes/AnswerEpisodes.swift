@@ -153,6 +153,28 @@ extension Episode {
             let one = c.message()
             c.claim(.ends(one, uid: c.uid, ["p": "accepted ok"]))
         },
+        Episode("no SMS where a push reached the user", if: { app, _ in app.removalsMinimum == 0 }) { c in
+            c.bind("p", .bad)
+            c.bind("q")
+            c.wait(2)
+            let message = c.message(#""content":"x","sms":true"#)
+            c.claim(.ends(message, uid: c.uid, ["p": "rejected BadDeviceToken", "q": "accepted ok"]))
+            c.claim(.sms(message, phone: nil, reason: nil, body: nil))
+        },
+        Episode("background pushes beyond the limit of an hour", if: { app, _ in app.backgroundPerHour > 0 }) { c in
+            let token = c.bind()
+            c.wait(2)
+            let silent = #""content":"x","silent":true"#
+            for _ in 0..<c.app.backgroundPerHour {
+                c.claim(.ends(c.message(silent), uid: c.uid, ["p": "accepted ok"]))
+                c.wait(0.5)
+            }
+            let late = c.message(silent, more: ",\"expire_at_ms\":NOW+10")
+            c.claim(.ends(late, uid: c.uid, ["p": "expired expired"]))
+            c.claim(.accepted(late, token: token, 0))
+            let alert = c.message()
+            c.claim(.came(alert, device: "p", Cast.atOnce))
+        },
         Episode("an SMS in place of a push", if: { app, _ in app.removalsMinimum == 0 }) { c in
             c.bind("p", .gone)
             c.settings("\"phone\":\"+4930\"")

@@ -115,6 +115,18 @@ extension Episode {
             let message = c.message()
             c.claim(.counts(message, device: "p", 6))
         },
+        Episode("a read that is older than the report comes after it") { c in
+            c.bind()
+            c.wait(2)
+            c.message()
+            c.wait(4)
+            c.change("badge_report", "\"device\":\"p\",\"value\":5,\"client_ms\":NOW")
+            c.wait(1)
+            c.change("read", "\"conv_id\":\"\(c.conversation)\",\"up_to_seq\":1", sent: -3)
+            c.wait(2)
+            let message = c.message(conv: "else-\(c.uid)")
+            c.claim(.counts(message, device: "p", 6))
+        },
         Episode("the floor of a report is 0") { c in
             c.bind()
             c.wait(2)
@@ -225,6 +237,24 @@ extension Episode {
             c.wait(1)
             c.bind()
             c.wait(2)
+            let next = c.message()
+            c.claim(.counts(next, device: "p", 2))
+        },
+        Episode("a message counts once the phone that shows it is gone") { c in
+            c.bind("p")
+            c.bind("q")
+            c.connect("p", open: c.conversation)
+            c.connect("q", connection: 9)
+            c.wait(2)
+            let message = c.message()
+            c.wait(2)
+            c.connect("p", "ios", "off")
+            c.claim(.ends(message, uid: c.uid, ["p": "online ok", "q": "accepted ok"]))
+            c.claim(.came(message, device: "q", 8...11))
+            c.claim(.counts(message, device: "q", 1))
+            c.wait(10)
+            c.connect("q", "ios", "off")
+            c.wait(1)
             let next = c.message()
             c.claim(.counts(next, device: "p", 2))
         },

@@ -177,6 +177,17 @@ extension Episode {
             c.revoke(revoked)
             c.claim(.ends(revoked, uid: c.uid, ["p": "suppressed revoked", "pc": "online acked"]))
         },
+        Episode("a hold that is too long for memory") { c in
+            c.bind()
+            c.connect("pc", "pc")
+            c.settings("\"push_when_desktop_online\":false,\"hold_s\":7")
+            c.wait(2)
+            let message = c.message()
+            c.wait(0.5)
+            c.ack("pc", message)
+            c.claim(.ends(message, uid: c.uid, ["p": "accepted ok", "pc": "online acked"]))
+            c.claim(.came(message, device: "p", 7...11))
+        },
         Episode("a conversation that is open on the desktop") { c in
             c.bind()
             c.connect("pc", "pc", open: c.conversation)
@@ -270,6 +281,22 @@ extension Episode {
             c.change("read", "\"conv_id\":\"d0-\(c.uid)\",\"up_to_seq\":1")
             c.claim(.digest(token: token, 2))
             // The boundary comes in the first 40 s of a world, and the episode began after 6 s at the earliest.
+            c.wait(32)
+        },
+        Episode(
+            "a digest leaves out what a report includes",
+            if: { app, boundary in app.sendsDigests && app.badge == .server && boundary >= 18 }
+        ) { c in
+            let token = c.bind()
+            c.settings("\"dnd\":{\"on\":true,\"windows\":[\(c.hoursUntilBoundary)],\"tz\":\"UTC\"}")
+            c.wait(1.5)
+            let held = (0..<2).map { c.message(conv: "d\($0)-\(c.uid)") }
+            for message in held { c.claim(.ends(message, uid: c.uid, ["": "suppressed dnd"])) }
+            c.wait(1.5)
+            c.change("badge_report", "\"device\":\"p\",\"value\":0,\"client_ms\":NOW")
+            c.wait(1.5)
+            for place in 2..<4 { c.message(conv: "d\(place)-\(c.uid)") }
+            c.claim(.digest(token: token, 2))
             c.wait(32)
         },
     ]

@@ -80,6 +80,19 @@ extension Episode {
             )
             c.claim(.ends(off, uid: c.uid, ["": "suppressed conv_muted"]))
         },
+        Episode("the group's level wins over the user's for the type") { c in
+            c.bind()
+            c.group("l-\(c.uid)", [(c.uid, -1)])
+            c.group("u-\(c.uid)", [(c.uid, 0)])
+            c.settings("\"levels\":{\"group\":5}")
+            c.wait(2)
+            let heard = c.message(conv: "l-\(c.uid)", type: "group")
+            c.claim(.ends(heard, uid: c.uid, ["p": "accepted ok"]))
+            let muted = c.message(conv: "u-\(c.uid)", type: "group")
+            c.claim(.ends(muted, uid: c.uid, ["": "suppressed conv_muted"]))
+            let other = c.message(conv: "u-\(c.uid)", type: "ultra", uids: [c.uid])
+            c.claim(.ends(other, uid: c.uid, ["p": "accepted ok"]))
+        },
         Episode("a mute ends, and a newer one replaces it") { c in
             c.bind()
             c.change("mute", "\"conv_id\":\"\(c.conversation)\",\"level\":5,\"until_ms\":NOW+4")
@@ -150,6 +163,22 @@ extension Episode {
                     unmentioned, uid: c.uid,
                     ["": "suppressed \(c.app.windowDecides ? "dnd" : "conv_muted")"]))
         },
+        Episode("a snooze denies mentions too") { c in
+            c.bind()
+            c.settings(
+                "\"dnd\":{\"on\":true,\"level\":1,\"start\":\"00:00\",\"end\":\"23:59\",\"tz\":\"UTC\"},"
+                    + "\"snooze_until_ms\":NOW+600")
+            c.wait(2)
+            let mention = ",\"mention\":{\"all\":true}"
+            let held = c.message(conv: "s-\(c.uid)", type: "group", uids: [c.uid], more: mention)
+            c.claim(.ends(held, uid: c.uid, ["": "suppressed dnd"]))
+            c.wait(1)
+            c.settings("\"snooze_until_ms\":0")
+            c.wait(2)
+            let free = c.message(conv: "s-\(c.uid)", type: "group", uids: [c.uid], more: mention)
+            c.claim(.ends(free, uid: c.uid, ["p": "accepted ok"]))
+            c.claim(.counts(free, device: "p", 2))
+        },
         Episode("windows of quiet hours in a list") { c in
             c.bind()
             c.settings(
@@ -162,6 +191,19 @@ extension Episode {
             c.settings("\"dnd\":{\"start\":\"00:00\",\"end\":\"23:59\",\"days\":[2]}")
             c.wait(2)
             // No world is on a Tuesday.
+            let free = c.message()
+            c.claim(.ends(free, uid: c.uid, ["p": "accepted ok"]))
+        },
+        Episode("a window has the day on which it began") { c in
+            c.bind()
+            // All worlds are on a Friday or a Sunday of UTC, hours from its midnight.
+            c.settings("\"dnd\":{\"on\":true,\"start\":\"23:59\",\"end\":\"23:58\",\"days\":[4,6],\"tz\":\"UTC\"}")
+            c.wait(2)
+            let held = c.message()
+            c.claim(.ends(held, uid: c.uid, ["": "suppressed dnd"]))
+            c.wait(1)
+            c.settings("\"dnd\":{\"start\":\"23:59\",\"end\":\"23:58\",\"days\":[5,7]}")
+            c.wait(2)
             let free = c.message()
             c.claim(.ends(free, uid: c.uid, ["p": "accepted ok"]))
         },

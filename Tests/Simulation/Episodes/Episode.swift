@@ -19,9 +19,12 @@ struct Episode: Sendable {
         self.play = play
     }
 
+    /// Whether it fits an app with the usual settings. The others come first where they fit, because few apps have theirs.
+    var isUsual: Bool { fits(AppSettings(id: Self.app), 0) }
+
     /// Whether it needs an app that merges alerts.
     var isOfBursts: Bool {
-        !fits(AppSettings(id: Self.app), 0) && fits(Self.bursting, 0)
+        !isUsual && fits(Self.bursting, 0)
     }
 
     private static var bursting: AppSettings {

@@ -104,6 +104,18 @@ extension Episode {
             let shown = c.message(#""content":"shown","prefix":false"#)
             c.claim(.has(shown, device: "p", path: "aps.alert.body", .text("shown")))
         },
+        Episode("a change that is known is a repeat") { c in
+            // Of two members with one name the later one counts.
+            let sent = ",\"sent_ms\":1700000000000"
+            for (kind, fields) in [
+                ("settings", "\"show_detail\":false"), ("mute", "\"conv_id\":\"\(c.conversation)\",\"level\":5"),
+                ("read", "\"conv_id\":\"\(c.conversation)\",\"up_to_seq\":3"),
+                ("badge_report", "\"device\":\"p\",\"value\":3,\"client_ms\":1600000000000"),
+            ] {
+                c.claim(.result(c.change(kind, fields + sent), "applied"))
+                c.claim(.result(c.change(kind, fields + sent), "repeat"))
+            }
+        },
         Episode("a read from a client whose clock is fast") { c in
             c.bind()
             c.wait(2)

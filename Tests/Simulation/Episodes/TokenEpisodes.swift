@@ -197,11 +197,16 @@ extension Episode {
         Episode("forget removes a user") { c in
             c.bind()
             c.settings("\"show_detail\":false")
+            c.change("mute", "\"conv_id\":\"muted-\(c.uid)\",\"level\":5")
             c.wait(2)
             c.message()
             c.wait(2)
             let note = c.change("forget", "\"x\":1")
             c.claim(.result(note, "applied"))
+            c.wait(1)
+            // They were made before, and come later.
+            c.claim(.result(c.change("settings", "\"show_detail\":false", sent: -3), "stale"))
+            c.claim(.result(c.change("mute", "\"conv_id\":\"\(c.conversation)\",\"level\":5", sent: -3), "stale"))
             c.wait(3)
             let message = c.message()
             c.claim(.ends(message, uid: c.uid, ["": "suppressed no_token"]))
@@ -212,6 +217,8 @@ extension Episode {
             c.claim(.ends(later, uid: c.uid, ["p": "accepted ok"]))
             c.claim(.has(later, device: "p", path: "aps.alert.body", .text("new words")))
             c.claim(.counts(later, device: "p", 2))
+            let heard = c.message(conv: "muted-\(c.uid)")
+            c.claim(.ends(heard, uid: c.uid, ["p": "accepted ok"]))
         },
     ]
 

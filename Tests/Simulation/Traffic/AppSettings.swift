@@ -30,6 +30,8 @@ public struct AppSettings: Sendable {
 
     /// `limits.removals.minimum`; 0: the usual one.
     public var removalsMinimum = 0
+    /// `limits.background_per_hour`; 0: no limit.
+    public var backgroundPerHour = 0
     /// Named `main`, `second` and `third`.
     public var hasCredentialSets = false
 
@@ -76,6 +78,7 @@ public struct AppSettings: Sendable {
         if badge != .none, !sendsDigests, isChosen(7) { burstTenths = Int(random.next(in: 10...30)) }
         hasCredentialSets = true
         if isChosen(4) { removalsMinimum = 2 }
+        if isChosen(4) { backgroundPerHour = 2 }
     }
 
     /// The app's entry in the configuration.
@@ -96,9 +99,13 @@ public struct AppSettings: Sendable {
                 templates: \(key.templatesPath)
                 default_levels: {p2p: 0, group: \(groupLevel)}
                 coalesce: {window_s: \(burstTenths / 10).\(burstTenths % 10)}
-                limits: {in_flight: \(inFlight)\(removalsMinimum > 0 ? ", removals: {minimum: \(removalsMinimum), share: 0.01}" : "")}
+                limits: {in_flight: \(inFlight), background_per_hour: \(backgroundPerHour)\(brake)}
 
             """
+    }
+
+    private var brake: String {
+        removalsMinimum > 0 ? ", removals: {minimum: \(removalsMinimum), share: 0.01}" : ""
     }
 
     var text: String {
@@ -114,6 +121,7 @@ public struct AppSettings: Sendable {
         if isCommunication { parts.append("communication") }
         if title != "none" { parts.append("title \(title)") }
         if defaultLanguage != "zh-Hans" { parts.append(defaultLanguage) }
+        if backgroundPerHour > 0 { parts.append("\(backgroundPerHour) background pushes an hour") }
         if removalsMinimum > 0 { parts.append("a brake at \(removalsMinimum) removals") }
         if groupLevel > 0 { parts.append("groups at level \(groupLevel)") }
         return parts.joined(separator: ", ")

@@ -39,7 +39,7 @@ public final class World {
     var allowance = Allowance()
     private var casts: [Cast] = []
     /// In a world.
-    private static let episodesMax = 12
+    private static let episodesMax = 16
     /// What was judged.
     private(set) var evidence: Evidence?
 
@@ -147,7 +147,9 @@ public final class World {
         let channel = apns.makeChannel(of: "com.example.\(Episode.app)")
         let chosen =
             plan.episodes.isEmpty
-            ? Array(fitting.shuffled(using: &random).prefix(Self.episodesMax))
+            ? Array(
+                (fitting.filter { !$0.isUsual }.shuffled(using: &random)
+                    + fitting.filter(\.isUsual).shuffled(using: &random)).prefix(Self.episodesMax))
             : fitting.filter { plan.episodes.contains($0.name) }
         for episode in chosen {
             let start = random.next(in: 6 * Self.second...9 * Self.second)
@@ -234,7 +236,18 @@ public final class World {
         traffic.didMove(sent, states)
         commits.didMove()
         observer.didMove(Self.readTopics, kafka)
-        return Set(logs.values.joined().flatMap(\.missing).compactMap { Observer.eventID(in: $0.value ?? []) })
+        return Set(logs.values.joined().flatMap(\.missing).flatMap { events(in: $0.value ?? []) })
+    }
+
+    /// The events that a lost record is about. Claims that Redis owes name their messages only.
+    private func events(in value: [UInt8]) -> [String] {
+        if let id = Observer.eventID(in: value) { return [id] }
+        let head = JudgeJSON(Array(value.prefix { $0 != UInt8(ascii: "\n") }))
+        guard head?["case"]?.text == "marks" else { return [] }
+        let text = String(decoding: value, as: UTF8.self)
+        return traffic.sent.filter {
+            $0.app == head?["app"]?.text && $0.conversation == head?["conv"]?.text && text.contains($0.messageID)
+        }.map(\.eventID)
     }
 
     /// After a move.
