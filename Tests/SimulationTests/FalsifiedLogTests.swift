@@ -176,6 +176,12 @@ struct FalsifiedLogTests {
             evidence.observed.counted?["im accepted", default: 0] += 1
             return evidence.observed.counted != nil
         },
+        Row("a push with a request is not counted as sent", "the lists of the statistics") { evidence in
+            let key = "im type alert s"
+            guard let number = evidence.observed.numbers[key], number > 0 else { return false }
+            evidence.observed.numbers[key] = number - 1
+            return true
+        },
         Row("a digest is not counted", "the statistics equal the results") { evidence in
             guard let index = evidence.accepted() else { return false }
             var digest = evidence.observed.outcomes[index]

@@ -159,6 +159,20 @@ extension JudgeTests {
             $0.push("m2", pid: "p2", badge: 2, status: 429, at: 22)
             $0.push("m2", pid: "p2", badge: 2, at: 23)
         },
+        Row("a request of another process with a copy, whose own answer was no 429", nil) { $0.putOffOneCopy() },
+        Row("a request of the same process, of two copies, before its Retry-After is over", "waits") {
+            $0.putOffOneCopy()
+            $0.allowance.hadOneProcess = true
+        },
+        Row("copies of which a process with another clock denies one", nil) { $0.denyOneCopy() },
+        Row("copies of which one process denies one", "a verdict with devices or one without") {
+            $0.denyOneCopy()
+            $0.allowance.hadOneProcess = true
+        },
+        Row("copies of which a process with the same clock denies one", "a verdict with devices or one without") {
+            $0.denyOneCopy()
+            $0.allowance.clockSlackMs = 50
+        },
         Row("a setting that is ignored", "results") {
             $0.state("s2", .showsDetail(true), at: 15)
             $0.observed.results["s2"]?.outcome = "ignored"
@@ -260,6 +274,8 @@ extension JudgeTests {
             $0.state("s3", .bind(device: "d9", token: "t1", type: .alert), of: "u2", at: 96)
             $0.observed.results["s2"] = Observed.StateResult(atNanos: HistoryOfOneDay.nanos(98), outcome: "stale")
         },
+        Row("a stale bind behind another user's newer one, which was read first", nil) { $0.bindTwice(tookAt: 96) },
+        Row("a stale bind before another user's newer one", "results") { $0.bindTwice(tookAt: 99) },
         Row("a stale bind of a phone that another user took before", "results") {
             $0.allowance.mayRepeat = true
             $0.state("s3", .bind(device: "d9", token: "t1", type: .alert), of: "u2", at: 95)
@@ -392,6 +408,31 @@ extension HistoryOfOneDay {
         observed.results["s3"]?.outcome = "ignored"
         forget("e9", "m9")
         outcome("e9", "suppressed", "no_token", at: 92)
+    }
+
+    /// Two processes read the second message in two partitions. APNs refuses the push of one for a time.
+    fileprivate mutating func putOffOneCopy() {
+        copy("e2")
+        allowance.hadOneProcess = false
+        sources.answers = [AnswerPeriod(fromNanos: 0, toNanos: .max, status: 429, retryAfterSeconds: 20)]
+        push("m2", pid: "p2", badge: 2, status: 429, at: 21)
+        push("m2", pid: "p2", badge: 2, at: 21.5)
+    }
+
+    /// Two processes read the first message in two partitions. By the clock of one it has expired.
+    fileprivate mutating func denyOneCopy() {
+        copy("e1")
+        (allowance.hadOneProcess, allowance.clockSlackMs) = (false, 40_000)
+        change("e1") { $0.push.expireMs = Self.ms(30) }
+        observed.pushes[0].expiration = Self.ms(30) / 1000
+        outcome("e1", "expired", "expired", at: 12)
+    }
+
+    /// Two users bind a token; the older bind is stale.
+    fileprivate mutating func bindTwice(tookAt seconds: Double) {
+        state("s2", .bind(device: "d2", token: "t2", type: .voip), at: 95)
+        state("s3", .bind(device: "d9", token: "t2", type: .voip), of: "u2", at: seconds)
+        observed.results["s2"] = Observed.StateResult(atNanos: Self.nanos(98), outcome: "stale")
     }
 
     /// Two processes read the second message in two partitions, and both count it.

@@ -87,7 +87,10 @@ extension Judge {
         }
         // It may have expired before it was counted, or been read.
         let isOpen = own.contains { ["expired", "already_read", "revoked"].contains($0.reason) }
-        if own.contains(where: { $0.device.isEmpty && $0.reason == "expired" }), !mayRepeat { return (0, 0) }
+        if own.contains(where: { $0.device.isEmpty && $0.reason == "expired" }), !mayRepeat {
+            // The process for whose clock the other copy was in time counted it.
+            return event.isCopied && own.contains { !$0.device.isEmpty } ? (1, most) : (0, 0)
+        }
         return (isOpen || mayHaveLost(event, uid) ? 0 : 1, most)
     }
 
