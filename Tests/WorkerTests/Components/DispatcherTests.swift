@@ -11,6 +11,7 @@ struct DispatcherTests {
         let dispatcher: Dispatcher
         let sender: Sender
         let recorder: Recorder
+        let parking: Parking
     }
 
     private static func with(_ body: (ScriptedShard, Parts) throws -> Void) throws {
@@ -27,7 +28,7 @@ struct DispatcherTests {
                 shard, work, claims: Claims(shard, work), sender: sender, recorder: recorder,
                 bursts: Bursts(shard, work), parking: parking)
             world.component = dispatcher
-            try body(world, Parts(dispatcher: dispatcher, sender: sender, recorder: recorder))
+            try body(world, Parts(dispatcher: dispatcher, sender: sender, recorder: recorder, parking: parking))
         }
     }
 
@@ -159,6 +160,23 @@ struct DispatcherTests {
             }
             let parked = job.parking?.parting
             #expect(parked?.done == ["pad"] && parked?.devices == ["phone"])
+        }
+    }
+
+    @Test func `a claimed message waits behind an earlier one of its user that was parked whole meanwhile`() throws {
+        try Self.with { world, parts in
+            let job = try world.recipient()
+            job.event.audience = Audience(uids: [])
+            world.decide(job, pushingTo: "phone")
+            job.candidate?.claim = ClaimReply(state: .fresh, badge: 4, tokenVersion: 1)
+            job.readNanos = world.shard.nowNanos
+            try world.turn {
+                parts.parking.devices.note(
+                    DeviceKey.make(app: "im", uid: job.uid, device: ""), dueMs: world.shard.steadyMs + 5_000,
+                    of: EventSource(), nowNanos: world.shard.nowNanos)
+                #expect(parts.dispatcher.didClaim(job) { _ in .goesOn } == .passed)
+            }
+            #expect(parts.sender.ready.taken().isEmpty && job.parking?.parting?.cause == .behind)
         }
     }
 

@@ -110,6 +110,8 @@ final class Dispatcher {
             job.reboundRounds += 1
             return .readAgain
         }
+        // While the claim was on its way, an earlier event of the user may have been parked whole.
+        if waits.parkBehindEarlier(job, candidate) == .kept { return .passed }
         if waits.parkBesideEarlierTry(job, candidate) == .kept { return .passed }
         guard claims.takeKey(job) == .goesOn else {
             waitForTwin(job)
