@@ -49,7 +49,7 @@ extension Judge {
         let withoutDevice = own.filter { $0.device.isEmpty }
         // With its mark and its entry in the ledger, Redis has lost that there was an earlier try.
         if !withoutDevice.isEmpty, withoutDevice.count < own.count, !mayHaveLost(event, uid),
-            !leftNoTrace(event, uid, own), !wasDecidedByTwoClocks(event, withoutDevice)
+            !leftNoTrace(event, uid, own), !wasDecidedTwice(event, uid, withoutDevice)
         {
             found(
                 "a verdict with devices or one without",
@@ -75,10 +75,11 @@ extension Judge {
         }
     }
 
-    /// Two processes whose clocks differ read the copies, and time decides whether the message alerts.
-    private func wasDecidedByTwoClocks(_ event: Sent, _ denied: [Observed.Outcome]) -> Bool {
-        event.isCopied && !allowance.hadOneProcess && clock.slackMs >= 1000
-            && denied.allSatisfy { ["expired", "dnd", "conv_muted"].contains($0.reason) }
+    /// Two processes read the copies, and the step that denied one was changing, or their clocks differ.
+    private func wasDecidedTwice(_ event: Sent, _ uid: String, _ denied: [Observed.Outcome]) -> Bool {
+        guard event.isCopied, !allowance.hadOneProcess, let last = denied.map(\.atNanos).max() else { return false }
+        let steps = steps(event, uid, until: last)
+        return denied.allSatisfy { steps.answer($0.reason) == .maybe }
     }
 
     // MARK: Reasons
