@@ -229,6 +229,22 @@ struct DispatcherTests {
         }
     }
 
+    @Test func `a silent connection that was pushed in a later round has one record`() throws {
+        try Self.with { world, parts in
+            let job = try world.recipient()
+            job.silentConnections = [.init(device: "phone", connectionEpoch: 1)]
+            try Self.route(job, ["phone"], world, parts)
+            // Its push is noted in the mark at once, so that nothing of the device is kept.
+            job.flags.insert(.handedBack)
+            try Self.end(job, 0, Self.accepted, world, parts)
+            try world.turn {
+                parts.recorder.sealIfEnded(job)
+                parts.dispatcher.ends.endIfComplete(job)
+            }
+            #expect(world.results == ["phone accepted ok"])
+        }
+    }
+
     @Test func aSecondAnswerForADeviceChangesNothing() throws {
         try Self.with { world, parts in
             let job = try Self.route(["phone"], world, parts)

@@ -12,6 +12,13 @@ struct PlanTests {
         #expect(PlanRow.words(plan, row.progress) == row.expected)
     }
 
+    @Test("the first plan is that of no progress", arguments: PlanRow.all)
+    func first(_ row: PlanRow) {
+        let none = Progress()
+        let general = Plan(row.decision, none, allowed: row.allowed)
+        #expect(PlanRow.words(Plan(first: row.decision), none) == PlanRow.words(general, none))
+    }
+
     /// Contract section 3, for any state and any decision.
     @Test("each device has one verdict, or the recipient has one without device")
     func oneVerdict() {

@@ -25,6 +25,14 @@ struct Plan {
     /// Devices that end without a route.
     private(set) var lost: [(device: String, reason: Reason)] = []
 
+    /// The plan where nothing was done before: the same as with `Progress()`, at less cost.
+    init(first decision: Decision) {
+        self.decision = decision
+        acknowledged = []
+        routes = decision.routes
+        withoutDevice = decision.finalReason
+    }
+
     /// - Parameters:
     ///   - decision: after the claim, without alerts for a read or revoked message.
     ///   - allowed: the devices that have a route where an alert is allowed.

@@ -205,8 +205,12 @@ final class Dispatcher {
             job.flags.subtract([.owesClaim, .owesCount])
         }
         if job.flags.contains(.countedLate) { badges.didCountLate(job) }
-        carryOut(
-            Plan(decision, progress(of: job, candidate), allowed: addressedDevices(job, candidate)), job, candidate)
+        let isNew = job.isUntouched && candidate.claim?.accepted.isEmpty ?? true
+        let plan =
+            isNew
+            ? Plan(first: decision)
+            : Plan(decision, progress(of: job, candidate), allowed: addressedDevices(job, candidate))
+        carryOut(plan, job, candidate)
     }
 
     private func carryOut(_ plan: Plan, _ job: RecipientJob, _ candidate: Candidate) {

@@ -264,6 +264,12 @@ final class RecipientJob {
         return earliest
     }
 
+    /// Nothing was done for it, by this try or an earlier one.
+    var isUntouched: Bool {
+        devices.isEmpty && silentConnections.isEmpty && recorded.isEmpty && parking == nil && !isResumed
+            && flags.isDisjoint(with: [.accepted, .recordedWithoutDevice])
+    }
+
     /// What was done for it so far, without the facts that a claim reads.
     var progress: Progress {
         var progress = Progress()
@@ -279,9 +285,9 @@ final class RecipientJob {
     /// In the first round of a recipient without any device's record: how it will be recorded by the present decision; nil if
     /// its devices will be.
     var withoutDevice: WithoutDevice? {
-        guard devices.isEmpty, let reason = candidate?.decision?.finalReason, !progress.hasDeviceVerdicts(reason) else {
-            return nil
-        }
+        guard devices.isEmpty, let reason = candidate?.decision?.finalReason,
+            isUntouched || !progress.hasDeviceVerdicts(reason)
+        else { return nil }
         return WithoutDevice(reason: reason, tokens: event.tokenType)
     }
 
@@ -317,6 +323,7 @@ final class RecipientJob {
         self.mark = mark
         if unmarkedDevice < 0 { devices = [] }
         for index in devices.indices { devices[index].keepOnlyPush() }
+        silentConnections = []
         trace = nil
         settings = UserSettings()
         leaveContent()
