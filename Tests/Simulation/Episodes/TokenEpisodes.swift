@@ -217,6 +217,7 @@ extension Episode {
             c.claim(.ends(later, uid: c.uid, ["p": "accepted ok"]))
             c.claim(.has(later, device: "p", path: "aps.alert.body", .text("new words")))
             c.claim(.counts(later, device: "p", 2))
+            c.wait(1)
             let heard = c.message(conv: "muted-\(c.uid)")
             c.claim(.ends(heard, uid: c.uid, ["p": "accepted ok"]))
         },
