@@ -16,10 +16,10 @@ struct DevicePush {
     var isAccepted = false
     /// APNs accepted it, and no later round has counted the message since.
     var mayShowLower = false
-    /// The requests of a push that was taken back from the client.
-    var attempts: Int32 = 0
     /// Whether the push has a place in its device's hour (`Sender.takePlace`).
     var hasPlace = false
+    /// The requests of a push that was taken back from the client.
+    var attempts: Int16 = 0
     let startedNanos: UInt64
     /// Time of the last check before sending; 0 for none.
     var checkedNanos: UInt64

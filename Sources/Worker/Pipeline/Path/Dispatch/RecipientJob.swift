@@ -267,7 +267,7 @@ final class RecipientJob {
     /// Nothing was done for it, by this try or an earlier one.
     var isUntouched: Bool {
         devices.isEmpty && silentConnections.isEmpty && recorded.isEmpty && parking == nil && !isResumed
-            && flags.isDisjoint(with: [.accepted, .recordedWithoutDevice])
+            && !flags.contains(.accepted) && !flags.contains(.recordedWithoutDevice)
     }
 
     /// What was done for it so far, without the facts that a claim reads.

@@ -549,7 +549,7 @@ final class Sender {
 
     private func stop(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?, _ cause: UnsentPush.Cause) {
         if let ticket, let token = job.devices[index].push?.token, let client = job.event.app.client(for: token) {
-            job.devices[index].push?.attempts = Int32(clamping: client.apns.attempts(of: ticket))
+            job.devices[index].push?.attempts = Int16(clamping: client.apns.attempts(of: ticket))
             // Else it has ended in the client, and its outcome gives the result.
             guard client.apns.withdraw(ticket) else { return }
         }
