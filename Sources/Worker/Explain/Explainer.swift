@@ -315,7 +315,7 @@ public actor Explainer {
         return try await explain(user)
     }
 
-    /// What an earlier try did for the recipient, if one began and did not finish.
+    /// The work of an earlier try for the recipient, if one began and did not finish.
     private func progress(
         _ context: EventContext, _ uid: String, _ claim: ClaimReply
     ) async throws(RedisFault) -> Progress {

@@ -48,7 +48,7 @@ extension RecipientJob {
 }
 
 extension ParkedRecord {
-    /// What is left of a recipient.
+    /// The record of the open part of a recipient.
     init(of job: RecipientJob, _ waits: [RecipientParking.Wait], counts: [UInt8], steadyMs: Int64) {
         let event = job.event
         let first = waits.min { $0.dueMs < $1.dueMs }
@@ -74,7 +74,7 @@ extension ParkedRecord {
         later = event.parked?.record.later ?? []
         facts = ParkedFacts(of: job.flags)
         if let parked = event.parked {
-            // Parked whole before its decision, it has what it came with.
+            // A recipient that is parked whole before its decision keeps the facts of the record that returned it.
             let isWhole = waits.contains { $0.device < 0 }
             facts.formUnion(
                 parked.record.facts.intersection(isWhole ? [.countsSource, .owesClaim] : .countsSource))
@@ -85,7 +85,7 @@ extension ParkedRecord {
         silentConnections = job.silentConnections.map {
             ParkedRecord.SilentConnection(device: $0.device, epoch: $0.connectionEpoch)
         }
-        // Their acks are due when the record is: then the connection counts as silent.
+        // The acks are due when the record is: then the connection counts as silent.
         for wait in waits where wait.cause == .unclaimed && wait.device >= 0 {
             guard let target = job.devices[wait.device].connection else { continue }
             silentConnections.append(ParkedRecord.SilentConnection(device: target.device, epoch: target.epoch))

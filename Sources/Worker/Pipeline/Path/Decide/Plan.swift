@@ -121,7 +121,7 @@ struct Plan {
     private mutating func endRoutes(_ progress: Progress) {
         for place in progress.devices.indices {
             let device = progress.devices[place]
-            // Another worker may have pushed it meanwhile.
+            // Another worker may have pushed it since.
             let hasOther = decision.hasRoute(to: device.name) || progress.accepted.containsSame(device.name)
             let ends =
                 switch device.standing {

@@ -23,7 +23,7 @@ struct Progress {
     var earlierTry: EarlierTry?
     /// Indices of the user's tokens that were pushed when their device had another name.
     var pushedTokens: [Int] = []
-    /// Devices that came back wait no longer for a desktop, because one acknowledged meanwhile.
+    /// Devices that came back wait no longer for a desktop, because one acknowledged by now.
     var desktopHasIt = false
     /// A push of the recipient was accepted, possibly to a device that is not named here.
     var hasAccepted = false
@@ -41,24 +41,24 @@ struct Progress {
 
     /// How the present decision may change the route of a device.
     enum Standing: String, CaseIterable {
-        /// Its route was given up, and nothing is recorded.
+        /// The route was given up, and nothing is recorded.
         case replaced
-        /// It is held for a desktop, or waits to be parked: it takes the route of the present decision.
+        /// The device is held for a desktop, or waits to be parked: it takes the route of the present decision.
         case waiting
         /// The same user bound another token to it: its push takes the route of the present decision, or ends.
         case rebound
-        /// Its push waits for its turn: a deny ends it.
+        /// The push waits for its turn: a deny ends it.
         case queued
-        /// It may still acknowledge, or waits for its burst: only expiry ends it.
+        /// The device may still acknowledge, or waits for its burst: only expiry ends the route.
         case pending
-        /// Its push is out, or its end is recorded: no decision changes that.
+        /// The push is out, or the end is recorded: no decision changes that.
         case settled
     }
 
     struct EarlierTry {
-        /// Devices that it delivered to, or whose end it recorded.
+        /// Devices with a delivery, or a recorded end, of the earlier try.
         var addressed: [String] = []
-        /// It recorded the recipient without a device for this reason, or was about to.
+        /// The reason for which the earlier try recorded the recipient without a device, or was about to.
         var withoutDevice: Reason?
     }
 

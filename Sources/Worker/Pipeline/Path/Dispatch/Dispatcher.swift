@@ -73,7 +73,7 @@ final class Dispatcher {
         shard.requestTurn()
     }
 
-    /// The recipient whose present round reads the acks for an earlier try's deliveries.
+    /// The recipient of the answer, if its present round reads the acks for an earlier try's deliveries.
     private func readingOwnAcks(_ ref: WorkRef) -> RecipientJob? {
         guard let job = work.recipient(ref), job.candidate?.phase == .readingAcks else { return nil }
         return job
@@ -264,7 +264,7 @@ final class Dispatcher {
         return turns
     }
 
-    /// A later round ends a push that waits for its turn, a delivery whose message expired, or a push with a token that moved.
+    /// A later round ends a push that waits for its turn, a delivery of an expired message, or a push with a token that moved.
     private func endRoute(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
         let wasQueued = job.devices[index].standing == .queued
         devices.end(job, index, Verdict(ofEnd: reason), reason.rawValue)

@@ -23,8 +23,7 @@ final class RecipientEnds {
 
     init(
         _ shard: ShardContext, _ work: WorkTable, devices: DeviceEnds, claims: Claims, recorder: Recorder,
-        parking: Parking,
-        notes: MarkNotes
+        parking: Parking, notes: MarkNotes
     ) {
         self.shard = shard
         self.work = work
