@@ -115,6 +115,9 @@ final class Faults {
     /// What APNs answered by fault.
     private(set) var answers: [AnswerPeriod] = []
 
+    /// Whether counts may be lost with the partitions that went while the slot of the statistics moved.
+    var mayMiscount: Bool { redis.movesStatistics && world.plan.faults.contains(where: \.mayMovePartitions) }
+
     /// Violations that the faults themselves found.
     var violations: [Violation] { redis.violations }
 

@@ -15,6 +15,8 @@ final class RedisFaults {
     private var changing: Set<ObjectIdentifier> = []
     /// Writes that Redis has answered and lost.
     private(set) var losses: [Loss] = []
+    /// Whether the slot of the statistics moved. Meanwhile Redis answers TRYAGAIN, and partitions that go wait only for a second.
+    private(set) var movesStatistics = false
     /// Masters that workers went on using though a majority of the Sentinels named another one.
     private(set) var violations: [Violation] = []
     /// When the Sentinels that hear of it named the present master.
@@ -272,6 +274,7 @@ final class RedisFaults {
         ).sorted()
         tell("slots \(slots) move from \(name(source.master)) to \(name(target.master))")
         for slot in slots { cluster.beginMove(of: slot, to: target.master) }
+        if slots.contains(ClusterModel.slot(of: "{n}")) { movesStatistics = true }
         move(slots, source, target)
     }
 

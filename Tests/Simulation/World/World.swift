@@ -358,6 +358,7 @@ public final class World {
             answers: faults?.answers ?? [])
         allowance.losses = faults?.losses ?? []
         allowance.lostEvents = faults?.lostEvents ?? []
+        allowance.mayMiscount = allowance.mayMiscount || faults?.mayMiscount ?? false
         allowance.hadOneProcess = workers.count == 1
         allowance.hadOneShard = allowance.hadOneProcess && plan.shardsPerWorker == 1
         allowance.hasOddTimes = plan.kinds.contains(.oddTimes)
