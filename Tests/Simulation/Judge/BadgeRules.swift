@@ -232,19 +232,21 @@ extension Judge {
         for push in observed.pushes where push.status == 200 && push.payload != nil {
             guard let event = event(of: push), app(event.app).burstTenths > 0, !app(event.app).sendsDigests,
                 seen.insert(push.pid).inserted,
-                let uid = owner(of: push.token, appliedBefore: event.atNanos, at: push.atNanos)
+                let uid = owner(of: push.token, appliedBefore: event.atNanos, at: push.atNanos),
+                // Records may be late, and the token another device's by then.
+                let device = device(of: push.token, event.app, uid, at: push.atNanos)
             else { continue }
             let number = Self.number(in: push.body ?? "")
             if number > 1 {
-                merged["\(event.app) \(uid) \(event.conversation) \(push.token)", default: 0] += number - 1
+                merged["\(event.app) \(uid) \(event.conversation) \(push.token) \(device)", default: 0] += number - 1
             }
         }
         for (key, number) in merged.sorted(by: { $0.key < $1.key }) {
             let parts = key.split(separator: " ").map(String.init)
             let coalesced = observed.outcomes.filter { outcome in
-                outcome.app == parts[0] && outcome.uid == parts[1] && outcome.reason == "coalesced"
+                outcome.app == parts[0] && outcome.uid == parts[1] && outcome.device == parts[4]
+                    && outcome.reason == "coalesced"
                     && sentByID["\(outcome.app) \(outcome.eventID)"]?.conversation == parts[2]
-                    && device(of: parts[3], parts[0], parts[1], at: outcome.atNanos) == outcome.device
             }
             let isExact = endedInAlerts(uid: parts[1], parts[0], conversation: parts[2], token: parts[3])
             if coalesced.count < number || isExact && coalesced.count > number {

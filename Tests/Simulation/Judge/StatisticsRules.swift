@@ -97,9 +97,11 @@ extension Judge {
         compare(wanted, isOpen)
     }
 
+    /// Whether the brokers had all the recipient's outcomes and deliveries: then its mark says so.
     private func wasEnded(_ event: Sent, _ uid: String, before nanos: UInt64) -> Bool {
         let own = (outcomes[event.eventID] ?? []).filter { $0.uid == uid && $0.isFinal }
-        return own.allSatisfy { $0.atNanos &+ 500_000_000 < nanos } && !own.isEmpty
+        let delivered = (deliveries[event.eventID] ?? []).filter { $0.uid == uid }
+        return !own.isEmpty && (own.map(\.atNanos) + delivered.map(\.atNanos)).allSatisfy { $0 &+ 500_000_000 < nanos }
     }
 
     private mutating func compare(_ wanted: [String: Int64], _ openApps: Set<String>) {
