@@ -24,13 +24,12 @@ struct LiftedKeys {
             aps = message.push.aps
             return
         }
-        sound = message.push.sound ?? members.value(of: Self.soundKey)?.string
+        let lifted = message.push.sound == nil ? members.value(of: Self.soundKey) : nil
+        sound = message.push.sound ?? lifted?.string
         title =
             message.push.title
             ?? members.value(of: Self.titleKey)?.string.map { TextCut.characters($0, limit: Self.titleCharacters) }
-        aps = Self.with(
-            message.push.sound == nil ? members.value(of: Self.soundKey) : nil,
-            in: message.push.aps ?? members.value(of: Self.apsKey))
+        aps = Self.with(lifted, in: message.push.aps ?? members.value(of: Self.apsKey))
     }
 
     /// `aps` with a sound of the payload that is an object; `aps` itself if it names a sound.

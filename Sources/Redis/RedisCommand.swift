@@ -109,18 +109,8 @@ public struct RedisCommand: ~Copyable {
     /// Adds `{first:second}` to an argument that `end()` will complete: the hash tag that determines a key's slot
     /// (Redis Cluster).
     public mutating func part(hashTag first: String, _ second: String) {
-        _ = part(hashTag: first, second, without: nil)
-    }
-
-    /// The same, unless the second part has this byte.
-    ///
-    /// - Returns: whether it was added.
-    public mutating func part(hashTag first: String, _ second: String, without byte: UInt8?) -> Bool {
         first.withUTF8Bytes { first in
             second.withUTF8Bytes { second in
-                if let byte, let start = second.baseAddress, memchr(start, Int32(byte), second.count) != nil {
-                    return false
-                }
                 let length = first.count &+ second.count &+ 3
                 if filled &+ length > limit { openArgument(length) }
                 var place = base + filled
@@ -134,7 +124,6 @@ public struct RedisCommand: ~Copyable {
                 place += second.count
                 place.storeBytes(of: UInt8(ascii: "}"), as: UInt8.self)
                 filled &+= length
-                return true
             }
         }
     }

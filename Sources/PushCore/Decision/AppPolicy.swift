@@ -11,7 +11,7 @@ public struct AppPolicy: Sendable {
     public var profile = PayloadProfile.nim
     public var strategy = Strategy.connectionElseAPNs
     /// The last link of the mute chain. An absent entry allows everything.
-    public var defaultLevels: TypeLevels = [:]
+    public var defaultLevels = TypeLevels()
     public var dndMode = DNDMode.independent
     public var forceOverridesDND = false
     public var clearOnRead = false

@@ -6,6 +6,8 @@
 public struct TypeLevels: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     private var bits: UInt16 = 0
 
+    public init() {}
+
     public init(dictionaryLiteral elements: (Conversation.Kind, MuteLevel)...) {
         for (type, level) in elements { self[type] = level }
     }

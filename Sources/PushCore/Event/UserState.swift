@@ -110,7 +110,7 @@ public struct UserState: Sendable {
         /// 0 ends the snooze. Unix ms.
         public var snoozeUntilMs: Int64?
         /// The levels of the given types; `unset` clears one.
-        public var levels: TypeLevels = [:]
+        public var levels = TypeLevels()
         public var language: String?
         /// ≤ 20 bytes; empty clears it.
         public var phone: String?

@@ -56,7 +56,7 @@ public struct UserSettings: Sendable, Equatable {
     /// Seconds that a phone waits for the desktop, 0-600.
     public var holdSeconds: Int16 = 0
     /// The user's own level for each type of conversation.
-    public var levels: TypeLevels = [:]
+    public var levels = TypeLevels()
     public var showDetail = true
     public var pushWhenDesktopOnline = true
 

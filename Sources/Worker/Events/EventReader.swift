@@ -749,7 +749,7 @@ public final class EventReader {
     private func levels(_ record: FieldScope<RecordKey>) throws(BadRecord) -> TypeLevels {
         guard let object = try record.object(.levels) else { return [:] }
         let part = FieldScope(levelKeys.fields(of: object), path: "$.levels")
-        var levels: TypeLevels = [:]
+        var levels = TypeLevels()
         for key in LevelKey.allCases {
             if let level = try muteLevel(part, key) { levels[key.type] = level }
         }

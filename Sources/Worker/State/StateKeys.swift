@@ -152,8 +152,8 @@ extension RedisCommand {
 
     /// `StateKeys.tag`
     private mutating func ownTag(_ app: String, _ id: String) {
-        if part(hashTag: app, id, without: UInt8(ascii: "}")) { return }
-        part(StateKeys.tag(app, id))
+        let endsTag = id.withUTF8Bytes { $0.contains(UInt8(ascii: "}")) }
+        endsTag ? part(StateKeys.tag(app, id)) : part(hashTag: app, id)
     }
 
     /// `<name><length of uid>:{app:uid}<kind><suffix>` as one argument.

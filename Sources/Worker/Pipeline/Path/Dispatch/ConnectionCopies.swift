@@ -16,7 +16,7 @@ struct ConnectionCopies {
     ///
     /// - Parameter alert: whether the copy alerts; nil if there is no copy.
     func deliver(_ job: RecipientJob, _ index: Int, accepted: Bool, alert: Bool?) {
-        guard let alert = job.devices[index].route.way.copyAlert(alert), job.event.expiresAtMs > shard.nowMs,
+        guard let alert = job.devices[index].copyAlert(alert), job.event.expiresAtMs > shard.nowMs,
             let target = job.devices[index].connection
         else { return }
         recorder.deliver(

@@ -39,7 +39,7 @@ final class DeviceEnds {
             var record = OutcomeRecord(
                 uid: job.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
             record.pushID = job.devices[index].pushID()
-            record.attempts = Int(job.devices[index].push?.attempts ?? 0)
+            record.attempts = Int(job.devices[index].attempts())
             fill(&record)
             recorder.write(consume record, of: job)
         }

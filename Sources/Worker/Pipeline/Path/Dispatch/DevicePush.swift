@@ -28,6 +28,14 @@ struct DevicePush {
     /// The open check before sending.
     var check: SendCheck?
 
+    /// APNs accepted it.
+    ///
+    /// - Returns: its number.
+    mutating func noteShown() -> Int64? {
+        mayShowLower = true
+        return badge
+    }
+
     /// The push has ended. Frees all data but those of the mark now, because they are in the processor's cache.
     mutating func forget() {
         token = nil
@@ -60,4 +68,7 @@ extension DeviceWork {
     }
 
     mutating func pushID() -> PushID? { push?.id }
+    mutating func attempts() -> Int16 { push?.attempts ?? 0 }
+
+    mutating func copyAlert(_ alert: Bool?) -> Bool? { route.way.copyAlert(alert) }
 }

@@ -30,6 +30,10 @@ struct DeviceWork {
         case replaced
         /// An end: the outcome is recorded, or `park` left it to the topic.
         case ended
+
+        /// Whether the push is queued or in the APNs client.
+        var isPushing: Bool { self == .queued || self == .due || isWithClient }
+        var isWithClient: Bool { self == .sent || self == .backingOff }
     }
 
     let route: Route
@@ -58,10 +62,8 @@ struct DeviceWork {
     /// Neither ended nor replaced.
     var isOpen: Bool { phase != .ended && phase != .replaced }
 
-    /// Its push is queued or in the APNs client.
-    var isPushing: Bool { phase == .queued || phase == .due || isWithClient }
-
-    var isWithClient: Bool { phase == .sent || phase == .backingOff }
+    var isPushing: Bool { phase.isPushing }
+    var isWithClient: Bool { phase.isWithClient }
 
     /// The device's other pushes wait for this one.
     var occupiesDevice: Bool { phase == .due || phase == .sent }

@@ -94,7 +94,7 @@ final class RecipientEnds {
 
     /// Writes one record for each device that no later round could reach (`Progress.leftBehind`).
     private func recordLeftBehind(_ job: RecipientJob) {
-        if job.silentConnections.isEmpty, !job.devices.contains(where: { $0.standing == .replaced }) { return }
+        if job.silentConnections.isEmpty, !job.hasReplacedDevice { return }
         devices.record(job.progress.leftBehind.map { ($0, job.leftReason) }, of: job)
     }
 

@@ -249,7 +249,10 @@ final class RecipientJob {
     func pushedToken(_ index: Int) -> BoundToken? { isPushing(index) ? devices[index].push?.token : nil }
 
     /// - Returns: whether the device's push is queued or in the APNs client; false for an unknown device.
-    func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].isPushing }
+    func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].phase.isPushing }
+
+    /// Whether a device has neither a new route nor an end. By index: the array's iterator would copy each device.
+    var hasReplacedDevice: Bool { devices.indices.contains { devices[$0].phase == .replaced } }
 
     /// - Returns: whether the device waits for the end of its burst's window; false for an unknown device.
     func isMerging(_ index: Int) -> Bool { index < devices.count && devices[index].isMerging }

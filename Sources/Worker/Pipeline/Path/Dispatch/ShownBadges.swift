@@ -14,8 +14,7 @@ final class ShownBadges {
     /// round of this message may have counted it.
     func didAccept(_ job: RecipientJob, _ index: Int, _ token: BoundToken) {
         if job.flags.contains(.countedLate) { return note(job, index, token, job.devices[index].push?.badge ?? 0) }
-        job.devices[index].push?.mayShowLower = true
-        guard let badge = job.devices[index].push?.badge else {
+        guard let badge = job.devices[index].push?.noteShown() else {
             // The number of a message that counts is not 0.
             if job.isCounted, job.event.app.policy.clearOnRead { note(job, index, token, nil) }
             return

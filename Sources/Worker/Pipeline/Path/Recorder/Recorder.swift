@@ -449,6 +449,7 @@ final class Recorder {
 
     /// Every push failed, or no device had a usable token.
     func offerSMSIfAllFailed(_ job: RecipientJob) {
+        if !job.event.wantsSMS { return }
         guard job.flags.contains(.failed) else { return job.showsNoAlerts ? offerSMS(job, .noToken) : () }
         offerSMS(job, job.parking != nil || job.devices.contains(where: \.isPush) ? .allFailed : .noToken)
     }
