@@ -79,7 +79,7 @@ struct HistoryOfOneDay {
 
     /// APNs answers 429 to the first push, which is accepted later.
     mutating func putOff(seconds: Int) {
-        (allowance.isCalm, allowance.mayWait, allowance.mayReorder) = (false, true, true)
+        (allowance.isCalm, allowance.mayWait) = (false, true)
         sources.answers = [
             AnswerPeriod(
                 fromNanos: Self.nanos(10), toNanos: Self.nanos(12), status: 429, retryAfterSeconds: seconds, app: "im")

@@ -74,6 +74,18 @@ struct RunningJudgeTests {
         #expect(Self.violations([Self.event(0)], Self.observed(handedOn: [("e0", uids)]), offset: 1).isEmpty)
     }
 
+    /// One recipient by its place in the event, with a device, and one by its id.
+    @Test func `a parked record speaks for the recipients in it`() {
+        let event = Array(#"{"to":{"uids":["u1","u2"]}}"#.utf8)
+        let open: [UInt8] = [6, 105, 1, 1, 100, 1, 112, 4, 117, 2, 117, 51]
+        func uids(_ head: String, _ open: [UInt8] = []) -> [String]? {
+            ParkedMembers.uids(in: Array("\(head)\n".utf8) + open + event)
+        }
+        #expect(uids(#"{"v":1,"open":12}"#, open) == ["u2", "u3"])
+        #expect(uids(#"{"v":1}"#) == nil && uids(#"{"v":1,"part":3}"#) == [])
+        #expect(uids(#"{"v":1,"uids":["u4"]}"#) == ["u4"])
+    }
+
     @Test func workOfAnotherUserThatWasHandedOnIsFound() {
         #expect(Self.violations([Self.event(0)], Self.observed(handedOn: [("e0", ["u2"])]), offset: 1).count == 1)
     }

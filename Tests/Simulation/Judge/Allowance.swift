@@ -5,8 +5,6 @@ struct Allowance {
     var mayRepeat = false
     /// Only moves to another Kafka cluster may repeat anything, and before each all workers ended well: no push is sent twice.
     var isMovedInPeace = false
-    /// Pushes of a conversation may be out of order.
-    var mayReorder = false
     /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.
     var slackNanos: UInt64 = 1_500_000_000
     /// How far the clock of a worker may be off.

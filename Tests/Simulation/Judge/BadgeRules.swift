@@ -7,14 +7,13 @@ extension Judge {
             let cap = app(event.app).badgeCap
             func shown(_ number: Int64) -> Int64 { cap > 0 ? min(cap, number + 1) : number + 1 }
             let range = shown(unread.lowerBound)...shown(unread.upperBound)
-            for outcome in outcomes[event.eventID] ?? [] where outcome.verdict == "accepted" {
-                if !(outcome.badge.map { range.contains($0) } ?? false) {
-                    let wanted = range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
-                    found(
-                        "the badge",
-                        "\(uid)'s last push has \(outcome.badge.map(String.init) ?? "none"), not \(wanted)",
-                        event.messageID)
-                }
+            // As the device has it; `RecordRules` compares the record with that.
+            let shownNumbers = (outcomes[event.eventID] ?? []).flatMap { pushes[$0.pid] ?? [] }.filter { $0.status == 200 }
+            for number in shownNumbers.map(\.badge) where !(number.map { range.contains($0) } ?? false) {
+                let wanted = range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
+                found(
+                    "the badge", "\(uid)'s last push has \(number.map(String.init) ?? "none"), not \(wanted)",
+                    event.messageID)
             }
         }
     }

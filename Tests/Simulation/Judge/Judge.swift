@@ -10,8 +10,6 @@ struct Judge {
     let lostStates: Set<String>
     /// Faults of the run that may repeat a record or a push.
     var mayRepeat: Bool
-    /// Faults of the run that may put pushes of a conversation out of order.
-    var mayReorder: Bool
     /// How long an answer of Redis, or a request, may be on its way: a push that was checked before may leave after.
     var slackNanos: UInt64
     /// The wall clock of the world, and how far that of a worker may be from it.
@@ -52,7 +50,7 @@ struct Judge {
 
     init(_ traffic: Sources, observed: Observed, allowance: Allowance = Allowance()) {
         self.allowance = allowance
-        (mayRepeat, mayReorder, slackNanos) = (allowance.mayRepeat, allowance.mayReorder, allowance.slackNanos)
+        (mayRepeat, slackNanos) = (allowance.mayRepeat, allowance.slackNanos)
         clock = Steps.Clock(originMs: traffic.originMs, slackMs: allowance.clockSlackMs)
         let isLate = allowance.hasOddTimes && (1000...Self.clockStepMs).contains(allowance.clockSlackMs)
         lateClockMs = isLate ? allowance.clockSlackMs : 0

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The pushes of a conversation reach a device in the order of its messages.
 extension Judge {
-    /// So soon after its event a push came without a wait that may reorder it.
-    private static let promptNanos: UInt64 = 1_000_000_000
-
     mutating func checkOrder() {
         var newest: [String: (event: Sent, atNanos: UInt64)] = [:]
         var seen: Set<String> = []
@@ -28,7 +25,6 @@ extension Judge {
     /// Something made this push wait, and not only the ones before it.
     private func mayComeLate(_ push: Observed.Push, _ event: Sent, _ uid: String) -> Bool {
         if event.isDoubled || mayBeSeveral(event) { return true }
-        if push.atNanos >= event.atNanos &+ Self.promptNanos, mayReorder || mayRepeat { return true }
         if observed.handedOn.contains(where: { $0.eventID == event.eventID }) { return true }
         if pushes(of: event, to: device(of: push.token, event.app, uid, at: push.atNanos) ?? "", of: uid)
             .contains(where: { $0.status != 200 })

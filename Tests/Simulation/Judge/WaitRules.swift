@@ -47,7 +47,8 @@ extension Judge {
             }
     }
 
-    /// No further request for a push before its Retry-After is over. Other workers may push to the device.
+    /// No further request for a push before its Retry-After is over. Other workers may push to the device, and an accepted push
+    /// releases the pushes that wait for the device.
     private mutating func checkRetryAfter() {
         guard !mayRepeat, !answers.isEmpty else { return }
         var waitsUntil: [String: UInt64] = [:]
@@ -62,6 +63,7 @@ extension Judge {
                 $0.fromNanos <= push.atNanos && $0.toNanos >= push.atNanos && $0.status == push.status
                     && $0.token == nil && ($0.app ?? push.app) == push.app
             }
+            if push.status == 200 { waitsUntil = waitsUntil.filter { pushes[$0.key]?.first?.token != push.token } }
             // Of two periods with 429 either may have answered.
             if let seconds = period?.retryAfterSeconds, push.status == 429,
                 answers.count(where: { $0.status == 429 && ($0.app ?? push.app) == push.app }) == 1

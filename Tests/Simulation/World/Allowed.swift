@@ -68,16 +68,4 @@ extension FaultKind {
         default: false
         }
     }
-
-    /// Pushes that APNs did not accept, or whose work went to another worker, may come after later ones.
-    var mayReorder: Bool {
-        switch self {
-        case .crash, .pause, .restart, .join, .redisLink, .apnsLink, .apnsAnswers, .apnsGoAway: true
-        case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
-        case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
-        // Offsets give the order of parked records, and begin again.
-        case .kafkaRecreation, .kafkaMirror: true
-        case .clock, .clockJump, .reload, .redisSlots, .kafkaRefusal, .kafkaRetention, .apnsTokens: false
-        }
-    }
 }

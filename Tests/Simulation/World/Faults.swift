@@ -31,7 +31,6 @@ final class Faults {
             guard let kind = world.plan.faults.isEmpty ? nil : world.plan.faults[system.choice(world.plan.faults.count)]
             else { return }
             world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
-            world.allowance.mayReorder = world.allowance.mayReorder || kind.mayReorder
             world.allowance.mayMiscount = world.allowance.mayMiscount || kind.mayMiscount
             repeats = repeats || kind.mayRepeat && kind != .kafkaMirror
             allowance(kind)
@@ -244,7 +243,7 @@ final class Faults {
     /// APNs makes both apps wait for 11 s, which is long enough to be parked. For one of them this lasts until the end, and that app
     /// has a flood of messages.
     private func throttleLater() {
-        (world.allowance.isCalm, world.allowance.mayWait, world.allowance.mayReorder) = (false, true, true)
+        (world.allowance.isCalm, world.allowance.mayWait) = (false, true)
         world.allowance.isOnlyThrottled = true
         system.after(nanos: system.number(5 * Self.second...8 * Self.second)) { [self] in
             let seconds = system.number(2...5)

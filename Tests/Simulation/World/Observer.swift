@@ -64,8 +64,7 @@ struct Observer {
             // The format is internal, but the event's own bytes are in it.
             guard let event = Self.eventID(in: record.value ?? []) else { return }
             let key = String(decoding: record.key ?? [], as: UTF8.self)
-            let head = JudgeJSON(Array((record.value ?? []).prefix { $0 != UInt8(ascii: "\n") }))
-            let uids = head?["uids"]?.list?.compactMap(\.text) ?? head?["uid"]?.text.map { [$0] }
+            let uids = ParkedMembers.uids(in: record.value ?? [])
             observed.handedOn.append(Observed.HandOn(atNanos: nanos, eventID: event, key: key, uids: uids))
             story.tell("handed on: event \(event) by \(topic), key \(key)", about: [event])
             return

@@ -45,6 +45,29 @@ struct ClearOnReadTests {
         #expect(results.last?["apns_id"]?.string == push.apnsID)
     }
 
+    /// The number of the revoke waits for the claim of the later message, and both messages have waited in the topic.
+    @Test func `a revoke that owes a number does not keep a later message of its conversation waiting`() throws {
+        let stage = try Stage.here
+        try stage.play(
+            state: [.bind("r10")],
+            events: [.message("r10-1", to: ["r10"], seq: 1), .message("r10-2", to: ["r10"], seq: 2)])
+        try stage.redis([
+            Gateway.lease("gw-r10"), Gateway.presence("r10", "phone", gateway: "gw-r10"), "CONFIG SET maxmemory 1",
+        ])
+        try stage.writeEvents([.revoke("r10-r", of: "r10-1", to: "r10")])
+        try until("the revoke waits for an ack in the topic") { try stage.look().parked.count == 1 }
+        stage.wait(.seconds(1))
+        try stage.writeEvents([.message("r10-3", to: ["r10"], seq: 3)])
+        try until("both wait for an ack in the topic") { try stage.look().parked.count == 2 }
+        // No alert of the revoke brings the number then.
+        try stage.writeState([.ack("r10", "phone", ["r10-r"])])
+        try stage.redis(["CONFIG SET maxmemory 0"])
+        let seen = try stage.look(until: "the message is pushed", within: .seconds(60)) {
+            !$0.outcomes(of: "r10-3").isEmpty
+        }
+        #expect(seen.outcomes(of: "r10-3") == ["r10/phone accepted ok 2"])
+    }
+
     /// The revoke's alert goes without a number while Redis takes no writes.
     @Test func aRevokeThatIsClaimedLaterUpdatesThePushedDevices() throws {
         let stage = try Stage.here

@@ -170,9 +170,17 @@ struct ParkedWheel {
     /// Begun work has ended.
     mutating func ended(_ work: ParkedWork) {
         work.batch.begun -= 1
-        lines[work.line]?.begun -= 1
-        if lines[work.line]?.begun == 0 { plan(work.line) }
-        drop(work.line)
+        leaveLine(work)
+    }
+
+    /// The recipients of begun work have ended and do not park again: the next work of the line may begin, whatever else the event
+    /// waits for. A second call changes nothing.
+    mutating func leaveLine(_ work: ParkedWork) {
+        guard let line = work.line else { return }
+        work.line = nil
+        lines[line]?.begun -= 1
+        if lines[line]?.begun == 0 { plan(line) }
+        drop(line)
     }
 
     private mutating func drop(_ key: Key) {
@@ -274,7 +282,7 @@ struct ParkedWheel {
             }
         }
         // Recipients that were put back have the number of their work. A dictionary's order differs from run to run.
-        let oldest = works.values.map { $0.sorted { ($0.number, $0.line) < ($1.number, $1.line) } }
+        let oldest = works.values.map { $0.sorted { ($0.number, $0.line ?? 0) < ($1.number, $1.line ?? 0) } }
             .sorted { ($0.first?.number ?? 0) < ($1.first?.number ?? 0) }
         var moved: [(batch: ParkedBatch, open: [ParkedRecord])] = []
         func take(_ works: [ParkedWork]) {
@@ -299,10 +307,10 @@ struct ParkedWheel {
     }
 
     private mutating func remove(_ work: ParkedWork) {
-        guard let place = lines[work.line]?.waiting.lastIndex(where: { $0 === work }) else { return }
-        lines[work.line]?.waiting.remove(at: place)
+        guard let line = work.line, let place = lines[line]?.waiting.lastIndex(where: { $0 === work }) else { return }
+        lines[line]?.waiting.remove(at: place)
         note(work, -1)
-        drop(work.line)
+        drop(line)
     }
 
     /// One more of it waits, or one less.

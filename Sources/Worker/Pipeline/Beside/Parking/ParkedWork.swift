@@ -43,7 +43,8 @@ final class ParkedWork {
     let batch: ParkedBatch
     /// Its number among all that this shard read from the topic.
     var number: UInt64 = 0
-    var line: ParkedWheel.Key = 0
+    /// Its line in the wheel; nil: it is in none.
+    var line: ParkedWheel.Key?
     /// All of it parks again, so that its notes stay.
     var parksAgain = false
     /// Its partition goes to another owner, which continues from the record in the topic.

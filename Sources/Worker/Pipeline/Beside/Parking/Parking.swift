@@ -397,6 +397,9 @@ final class Parking {
         }
     }
 
+    /// The one recipient of the begun work has ended. A badge update that its event waits for may wait for later work of the line.
+    func recipientEnded(_ work: ParkedWork) { wheel.leaveLine(work) }
+
     /// The begun work has ended.
     func end(_ work: ParkedWork) {
         wheel.ended(work)
