@@ -32,7 +32,12 @@ package final class SimulatedSystem: VirtualSystem {
     }
 
     /// The true wall clock.
-    package var wallMs: Int64 { originMs &+ Int64(nowNanos / 1_000_000) }
+    package var wallMs: Int64 { originMs &+ leaptMs &+ Int64(nowNanos / 1_000_000) }
+
+    private var leaptMs: Int64 = 0
+
+    /// All wall clocks go forward at once, as if nothing had happened for so long.
+    package func leap(ms: Int64) { leaptMs &+= ms }
 
     package func makeProcess(_ name: String, host: String) -> SimulatedProcess {
         SimulatedProcess(

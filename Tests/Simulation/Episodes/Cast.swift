@@ -11,6 +11,8 @@ final class Cast {
     let channel: String
     private let traffic: Traffic
     private let system: SimulatedSystem
+    /// When all wall clocks go forward, and by how many hours; nil in most worlds.
+    private let leap: (nanos: UInt64, hours: Int64)?
     /// Gateways and the backend write to Redis.
     private let redis: ([String]) -> Void
     private(set) var claims: [Episode.Claim] = []
@@ -24,7 +26,7 @@ final class Cast {
 
     init(
         _ name: String, uid: String, app: AppSettings, channel: String, _ traffic: Traffic, startNanos: UInt64,
-        redis: @escaping ([String]) -> Void
+        leap: (nanos: UInt64, hours: Int64)? = nil, redis: @escaping ([String]) -> Void
     ) {
         self.name = name
         self.uid = uid
@@ -33,6 +35,7 @@ final class Cast {
         self.traffic = traffic
         system = traffic.system
         nanos = startNanos
+        self.leap = leap
         self.redis = redis
     }
 
@@ -49,6 +52,15 @@ final class Cast {
     // MARK: Time
 
     func wait(_ seconds: Double) { nanos += UInt64(seconds * Self.second) }
+
+    /// Waits until the wall clocks have gone forward.
+    ///
+    /// - Returns: by how many hours.
+    func waitLong() -> Int64 {
+        guard let leap else { return 0 }
+        nanos = max(nanos, leap.nanos + UInt64(2 * Self.second))
+        return leap.hours
+    }
 
     /// Unix ms of the world so many seconds from the next step.
     ///

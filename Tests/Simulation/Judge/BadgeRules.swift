@@ -8,7 +8,8 @@ extension Judge {
             func shown(_ number: Int64) -> Int64 { cap > 0 ? min(cap, number + 1) : number + 1 }
             let range = shown(unread.lowerBound)...shown(unread.upperBound)
             // As the device has it; `RecordRules` compares the record with that.
-            let shownNumbers = (outcomes[event.eventID] ?? []).flatMap { pushes[$0.pid] ?? [] }.filter { $0.status == 200 }
+            let shownNumbers = (outcomes[event.eventID] ?? []).flatMap { pushes[$0.pid] ?? [] }
+                .filter { $0.status == 200 }
             for number in shownNumbers.map(\.badge) where !(number.map { range.contains($0) } ?? false) {
                 let wanted = range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
                 found(

@@ -11,6 +11,8 @@ public struct Plan: Sendable {
     public var kit: AppSettings?
     /// All apps of the configuration.
     var allApps: [AppSettings] { apps + (kit.map { [$0] } ?? []) }
+    /// A world of long lives has no traffic but episodes. In their middle all wall clocks go forward by so many hours.
+    public var leapHours: Int64?
     /// The names of the episodes; empty: the seed chooses some.
     public var episodes: Set<String> = []
     public var usersPerApp = 4
@@ -167,6 +169,9 @@ public struct Plan: Sendable {
         // In a small window an app's share is a few records, and whatever waits in one episode parks another.
         guard faultCount == 0 || isOther, !kinds.contains(.throttles), windowRecords >= 20_000 else { return }
         kit = AppSettings(kit: Episode.app, random: &own)
+        guard faultCount == 0, own.next(in: 0...3) == 0, kit?.burstTenths == 0 else { return }
+        leapHours = [9, 13, 29 * 24, 41 * 24][Int(own.next(in: 0...3))]
+        (messages, kinds) = (0, [])
     }
 
     private mutating func drawFaultsApart() {
@@ -212,7 +217,7 @@ public struct Plan: Sendable {
             + "\(trafficNanos / 1_000_000_000) s, with \(kinds.map(\.rawValue).sorted().joined(separator: " ")); "
             + (windowRecords < 20_000 ? "windows of \(windowRecords) records, " : "")
             + "\(shardsPerWorker) shards each, \(group.rawValue) group, Redis: \(redis); "
-            + (kit.map { "episodes in \($0.text); " } ?? "")
+            + (kit.map { "episodes in \($0.text); " } ?? "") + (leapHours.map { "a leap of \($0) hours; " } ?? "")
             + "\(faultCount) faults of: \(faults.map(\.rawValue).joined(separator: " "))"
     }
 }

@@ -136,14 +136,23 @@ public final class World {
 
     // MARK: Episodes
 
+    /// When the wall clocks of a world of long lives go forward.
+    private static let leapNanos = 30 * second
+
     /// Begins some of them. Returns when the last record of them is written.
     private func playEpisodes() -> UInt64 {
         guard let kit = plan.kit else { return 0 }
         var random = SmallRandom(seed: plan.seed ^ 0xE815)
-        let fitting = Episode.all.filter { episode in
+        let fitting = (plan.leapHours == nil ? Episode.all : Episode.long).filter { episode in
             episode.fits(kit, plan.boundarySeconds) && (kit.burstTenths == 0 || episode.isOfBursts)
         }
         var end: UInt64 = 0
+        if let hours = plan.leapHours {
+            system.after(nanos: Self.leapNanos) { [system, kafka] in
+                system.leap(ms: hours * 3_600_000)
+                kafka.settings.wallOriginMs += hours * 3_600_000
+            }
+        }
         let channel = apns.makeChannel(of: "com.example.\(Episode.app)")
         let chosen =
             plan.episodes.isEmpty
@@ -154,7 +163,8 @@ public final class World {
         for episode in chosen {
             let start = random.next(in: 6 * Self.second...9 * Self.second)
             let cast = Cast(
-                episode.name, uid: "k\(casts.count + 1)", app: kit, channel: channel, traffic, startNanos: start
+                episode.name, uid: "k\(casts.count + 1)", app: kit, channel: channel, traffic, startNanos: start,
+                leap: plan.leapHours.map { (Self.leapNanos, $0) }
             ) { [redis] in redis.command($0) }
             story.tell("episode of \(cast.uid): \(episode.name)")
             episode.play(cast)
@@ -349,7 +359,7 @@ public final class World {
         observe()
         let hour: Int64 = 3_600_000
         observer.readStatistics(
-            apps: plan.apps.map(\.id), hours: (system.originMs / hour - 1)...(system.wallMs / hour + 1)
+            apps: plan.apps.map(\.id), hours: (plan.originMs / hour - 1)...(system.wallMs / hour + 1)
         ) { [redis] in redis.command($0) }
         let sources = Judge.Sources(
             sent: traffic.sent, states: traffic.states, apps: plan.apps, groups: traffic.groups,
