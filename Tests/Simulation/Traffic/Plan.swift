@@ -159,17 +159,17 @@ public struct Plan: Sendable {
         drawTitles()
         if added.contains(.throttles) { (self.faults, faultCount) = ([], 0) }
         fitThrottles()
-        drawKit()
+        drawKit(mayLeap: faults == nil && added.isEmpty)
     }
 
     /// The app of the episodes: in each world without a fault, where the ends of all are known, and in some others.
-    private mutating func drawKit() {
+    private mutating func drawKit(mayLeap: Bool) {
         var own = SmallRandom(seed: seed ^ 0x4B17)
         let isOther = own.next(in: 0...3) == 0
         // In a small window an app's share is a few records, and whatever waits in one episode parks another.
         guard faultCount == 0 || isOther, !kinds.contains(.throttles), windowRecords >= 20_000 else { return }
         kit = AppSettings(kit: Episode.app, random: &own)
-        guard faultCount == 0, own.next(in: 0...3) == 0, kit?.burstTenths == 0 else { return }
+        guard mayLeap, faultCount == 0, own.next(in: 0...3) == 0, kit?.burstTenths == 0 else { return }
         leapHours = [9, 13, 29 * 24, 41 * 24][Int(own.next(in: 0...3))]
         (messages, kinds) = (0, [])
     }
