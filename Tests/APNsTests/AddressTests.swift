@@ -38,7 +38,7 @@ import Testing
         var limits = World.quick
         limits.connectionsMax = 3
         try await Self.withPeers(3, limits: limits) { world, peers in
-            world.client.lookUp = { name in name == "localhost" ? ["127.0.0.2", "127.0.0.3", "127.0.0.4"] : [] }
+            world.client.pool.lookUp = { name in name == "localhost" ? ["127.0.0.2", "127.0.0.3", "127.0.0.4"] : [] }
             var held: [(Int32, PeerConnection)] = []
             for peer in peers {
                 peer.maxStreams = 2
@@ -62,7 +62,7 @@ import Testing
     @Test func nameWithoutAnAddressIsAskedAgain() async throws {
         try await Self.withPeers(1, limits: World.quick) { world, _ in
             var lookUps = 0
-            world.client.lookUp = { _ in
+            world.client.pool.lookUp = { _ in
                 lookUps += 1
                 return lookUps <= 3 ? [] : ["127.0.0.2"]
             }
@@ -75,7 +75,7 @@ import Testing
     @Test func addressThatFailedLastIsAvoided() async throws {
         try await Self.withPeers(3, limits: World.quick) { world, peers in
             var lookUps = 0
-            world.client.lookUp = { _ in
+            world.client.pool.lookUp = { _ in
                 lookUps += 1
                 // The first time the dead one is all there is.
                 return lookUps == 1 ? ["127.0.0.2"] : ["127.0.0.2", "127.0.0.3", "127.0.0.4"]

@@ -66,7 +66,7 @@ import Testing
                     #expect(Set(seen.map(\.apnsID)).count == 1, "seed \(seed)")
                 }
                 let doubles = accepted.values.reduce(0) { $0 + $1.count - 1 }
-                let unknown = Int(world.client.metrics.ambiguous.value)
+                let unknown = Int(world.client.context.metrics.ambiguous.value)
                 #expect(doubles <= unknown, "seed \(seed): \(doubles) doubles, \(unknown) unknown")
             }
         }
@@ -87,7 +87,7 @@ import Testing
             #expect(faults["goaway", default: 0] > 0, "seed \(seed): \(faults)")
             await loop.run { _ in
                 #expect(world.doubles == 0 && world.acceptedCount == 1_500, "seed \(seed)")
-                #expect(world.client.metrics.ambiguous.value == 0, "seed \(seed)")
+                #expect(world.client.context.metrics.ambiguous.value == 0, "seed \(seed)")
                 #expect(accepted.count == 1_500 && accepted.values.allSatisfy { $0.count == 1 }, "seed \(seed)")
             }
         }

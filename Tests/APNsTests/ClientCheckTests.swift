@@ -69,7 +69,7 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 #expect(Set(world.outcomes.keys) == [1, 3, 4, 6] && world.acceptedCount == 4)
-                #expect(world.client.table.count == 0)
+                #expect(world.client.pushes.table.count == 0)
                 for request in world.peer.requests {
                     let tag = UInt64(request.token, radix: 16) ?? 0
                     #expect(request.id == world.push(tag).id.description)
@@ -99,10 +99,10 @@ import Testing
                     world.client.renew(ticket, with: world.push(tag, payload: #"{"aps":{"badge":7}}"#))
                     #expect(!world.client.lacksContent(ticket))
                 }
-                let slots = world.client.table.all()
-                #expect(slots.count { world.client.table.lacksContent($0) } == 5)
-                #expect(slots.count { world.client.table.token($0) == .none } == 5)
-                #expect(slots.allSatisfy { world.client.table.payloadBytes($0) == world.push(1).payload.count })
+                let slots = world.client.pushes.table.all()
+                #expect(slots.count { world.client.pushes.table.lacksContent($0) } == 5)
+                #expect(slots.count { world.client.pushes.table.token($0) == .none } == 5)
+                #expect(slots.allSatisfy { world.client.pushes.table.payloadBytes($0) == world.push(1).payload.count })
                 try world.peer.listenAgain()
             }
             try await world.allDone()
@@ -117,7 +117,7 @@ import Testing
                 world.onCheck = nil
                 world.expected += 1
                 #expect(world.client.send(world.push(9), canRenew: true) == .taken)
-                #expect(world.client.table.all().allSatisfy { !world.client.table.lacksContent($0) })
+                #expect(world.client.pushes.table.all().allSatisfy { !world.client.pushes.table.lacksContent($0) })
             }
             try await world.allDone()
         }
@@ -136,7 +136,7 @@ import Testing
             try await loop.run { test in
                 let loop = test.loop
                 world.onCheck = { [unowned world] tag, ticket in
-                    #expect(world.client.table.checkingCount <= 4)
+                    #expect(world.client.pushes.table.checkingCount <= 4)
                     if world.tickets.isEmpty {
                         // Answered after the turn, the last first.
                         loop.post { [unowned world] in
@@ -203,7 +203,7 @@ import Testing
             try await Self.age(loop, world)
             await loop.run { _ in
                 world.client.pump()
-                #expect(world.client.queued == 9 && world.client.table.checkingCount == 0)
+                #expect(world.client.queued == 9 && world.client.pushes.table.checkingCount == 0)
             }
         }
     }
@@ -289,7 +289,7 @@ import Testing
                 world.send(2...2)
                 let withdrawn = world.client.withdrawUnsent { _ in true }.sorted { $0.tag < $1.tag }
                 #expect(withdrawn.map(\.tag) == [1, 2] && withdrawn.map(\.mayHaveArrived) == [true, false])
-                #expect(world.client.table.count == 0 && world.outcomes.isEmpty)
+                #expect(world.client.pushes.table.count == 0 && world.outcomes.isEmpty)
             }
         }
     }
@@ -321,7 +321,8 @@ import Testing
                 #expect(owner.withdrawn.isDisjoint(with: world.outcomes.keys), "seed \(seed)")
                 #expect(owner.withdrawn.union(world.outcomes.keys) == Set(1...count), "seed \(seed)")
                 #expect(owner.checks > 0 && world.acceptedCount > 0, "seed \(seed)")
-                #expect(world.client.table.count == 0 && world.client.table.checkingCount == 0, "seed \(seed)")
+                let pushes = world.client.pushes
+                #expect(pushes.table.count == 0 && pushes.table.checkingCount == 0, "seed \(seed)")
                 for (_, tries) in Dictionary(grouping: world.peer.requests, by: \.body) {
                     #expect(Set(tries.map(\.id)).count == 1, "seed \(seed): one id for each push")
                 }

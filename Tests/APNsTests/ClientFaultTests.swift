@@ -28,7 +28,7 @@ import Testing
                 #expect(world.acceptedCount == 100)
                 #expect(Set(world.peer.requests.map(\.authorization)).count == 2)
                 #expect(world.peer.connections.count == 2)
-                #expect(!world.client.gate.isPaused)
+                #expect(!world.client.credential.gate.isPaused)
             }
         }
     }
@@ -51,7 +51,7 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 #expect(world.acceptedCount == 20)
-                #expect(!world.client.gate.isPaused)
+                #expect(!world.client.credential.gate.isPaused)
             }
         }
     }
@@ -163,7 +163,7 @@ import Testing
             await loop.run { _ in
                 #expect(world.acceptedCount == 40)
                 #expect(world.peer.connections.count >= 2)
-                #expect(world.client.metrics.deadConnections.value >= 1)
+                #expect(world.client.context.metrics.deadConnections.value >= 1)
             }
         }
     }

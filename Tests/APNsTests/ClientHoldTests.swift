@@ -29,7 +29,7 @@ import Testing
             await loop.run { _ in
                 #expect(world.outcomes[1] == .superseded)
                 #expect(world.outcomes[2] == .accepted(apnsID: world.push(2).id))
-                #expect(world.client.backoff.isEmpty)
+                #expect(world.client.pushes.backoff.isEmpty)
             }
         }
     }
@@ -117,7 +117,7 @@ import Testing
                 #expect(world.doubles == 0 && world.outcomes.count == 6)
                 #expect(world.outcomes[3] == .accepted(apnsID: world.push(3).id))
                 #expect(world.outcomes[4] == .accepted(apnsID: world.push(4).id))
-                #expect(world.client.backoff.isEmpty)
+                #expect(world.client.pushes.backoff.isEmpty)
             }
         }
     }

@@ -40,7 +40,7 @@ import Testing
                 #expect(world.acceptedCount == 13)
                 let ids = world.peer.requests.filter { $0.token == world.push(1).token.hex }.map(\.id)
                 #expect(ids == [1, 101, 102, 105].map { world.push($0).id.description })
-                #expect(world.client.backoff.isEmpty)
+                #expect(world.client.pushes.backoff.isEmpty)
             }
         }
     }
@@ -67,8 +67,8 @@ import Testing
             await loop.run { _ in
                 #expect(world.acceptedCount == 400)
                 #expect(world.attempts.values.count { $0 == 2 } == 100)
-                #expect(world.client.limiter.limit >= 64)
-                #expect(world.client.breaker.state == .closed)
+                #expect(world.client.pushes.limiter.limit >= 64)
+                #expect(world.client.attempts.breaker.state == .closed)
             }
         }
     }
@@ -166,11 +166,11 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 let token = world.push(7).token
-                #expect(world.client.route(of: world.push(8, token: token, isSuspect: true)) == .main)
-                #expect(world.client.route(of: world.push(9, isSuspect: true)) == .suspect)
+                #expect(world.client.pushes.route(of: world.push(8, token: token, isSuspect: true)) == .main)
+                #expect(world.client.pushes.route(of: world.push(9, isSuspect: true)) == .suspect)
                 // What APNs refuses later is suspect again, whatever it was before.
-                world.client.refused.insert(token, nowSeconds: world.client.nowSeconds)
-                #expect(world.client.route(of: world.push(8, token: token, isSuspect: true)) == .suspect)
+                world.client.pushes.noteRefused(token)
+                #expect(world.client.pushes.route(of: world.push(8, token: token, isSuspect: true)) == .suspect)
             }
         }
     }
@@ -244,7 +244,7 @@ import Testing
         try await withStuckSuspects(limits, sendMore) { loop, world in
             _ = try await world.told.first { $0 == .event(.hasRoom) }
             await loop.run { _ in
-                #expect(world.client.table.suspectCount <= 7)
+                #expect(world.client.pushes.table.suspectCount <= 7)
                 #expect(world.client.send(world.push(0xFFDD, isSuspect: true)) == .taken)
             }
         }
@@ -264,8 +264,8 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 world.expected += 1
-                #expect(world.client.route(of: world.push(0xDD)) == .suspect)
-                #expect(world.client.route(of: world.push(0x1000)) == .main)
+                #expect(world.client.pushes.route(of: world.push(0xDD)) == .suspect)
+                #expect(world.client.pushes.route(of: world.push(0x1000)) == .main)
                 #expect(world.client.send(world.push(0x99, token: world.push(0xDD).token)) == .taken)
             }
             _ = try await world.told.first { if case .outcome(0x99, _, _) = $0 { true } else { false } }
@@ -290,7 +290,7 @@ import Testing
                         connection.answer(request.stream, 503, #"{"reason":"ServiceUnavailable"}"#)
                     }
                     // One probe after the five that opened it is enough to see that the rest waits.
-                    if world.client.breaker.isOpen { world.isHealed = true }
+                    if world.client.attempts.breaker.isOpen { world.isHealed = true }
                 }
                 world.send(1...200)
             }
@@ -298,7 +298,7 @@ import Testing
             await loop.run { _ in
                 #expect(world.acceptedCount == 200)
                 #expect(world.peer.requests.count < 230, "\(world.peer.requests.count)")
-                #expect(!world.client.breaker.isOpen)
+                #expect(!world.client.attempts.breaker.isOpen)
             }
         }
     }
@@ -309,8 +309,8 @@ import Testing
                 let loop = test.loop
                 world.peer.onRequest = { [unowned world] request, connection in
                     // The purse is emptied until a retry was put off.
-                    let fails = request.token.hasSuffix("2") && world.client.metrics.retriesDenied.value == 0
-                    if fails { while world.client.budget.take(.direct, nowNanos: loop.nowNanos) {} }
+                    let fails = request.token.hasSuffix("2") && world.client.context.metrics.retriesDenied.value == 0
+                    if fails { while world.client.attempts.budget.take(.direct, nowNanos: loop.nowNanos) {} }
                     connection.answer(
                         request.stream, fails ? 500 : 200, fails ? #"{"reason":"InternalServerError"}"# : "")
                 }
@@ -319,7 +319,7 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 #expect(world.acceptedCount == 2)
-                #expect(world.client.metrics.retriesDenied.value >= 1)
+                #expect(world.client.context.metrics.retriesDenied.value >= 1)
             }
         }
     }

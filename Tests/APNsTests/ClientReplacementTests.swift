@@ -76,7 +76,7 @@ import Testing
             await loop.run { _ in
                 #expect(world.acceptedCount == 80)
                 #expect(Set(world.peer.requests.map(\.authorization)).count == 2)
-                #expect(world.client.previousIdentity == nil && world.client.refusedReplacement == nil)
+                #expect(world.client.credential.previousIdentity == nil && world.client.refusedReplacement == nil)
                 #expect(!world.told.all.contains { if case .event(.unusable) = $0 { true } else { false } })
             }
         }
@@ -107,11 +107,11 @@ import Testing
             await loop.run { _ in
                 world.onOutcome = nil
                 #expect(world.acceptedCount == world.expected)
-                #expect(!world.client.gate.isPaused)
+                #expect(!world.client.credential.gate.isPaused)
                 #expect(world.client.refusedReplacement?.text == "InvalidProviderToken")
                 #expect(
-                    world.client.connections.allSatisfy {
-                        $0.identity === world.client.identity || $0.machine.isDraining
+                    world.client.pool.connections.allSatisfy {
+                        $0.identity === world.client.credential.identity || $0.machine.isDraining
                     })
             }
         }

@@ -39,7 +39,7 @@ import Testing
             await loop.run { _ in
                 world.peer.maxStreams = 0
                 world.peer.onConnection = { [unowned world] connection in
-                    counts.record([connection.index, world.client.connections.count])
+                    counts.record([connection.index, world.client.pool.connections.count])
                 }
                 world.send(1...50)
             }
@@ -66,7 +66,7 @@ import Testing
             await loop.run { _ in
                 #expect(world.acceptedCount == 20 && world.doubles == 0)
                 #expect(world.peer.connections.count >= 5 && world.client.isUsable)
-                #expect(world.client.metrics.ambiguous.value == 0)
+                #expect(world.client.context.metrics.ambiguous.value == 0)
             }
         }
     }
@@ -105,7 +105,7 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 #expect(world.acceptedCount == 21 && world.seen.values.allSatisfy { $0 == 1 })
-                #expect(world.client.isUsable && world.client.stall == nil)
+                #expect(world.client.isUsable && world.client.pool.usability.stall == nil)
             }
         }
     }
@@ -120,13 +120,13 @@ import Testing
             _ = try await ticks.first { _ in true }
             await loop.run { _ in
                 for _ in 0..<5 {
-                    for connection in world.client.connections {
+                    for connection in world.client.pool.connections {
                         connection.health = ConnectionHealth(nowNanos: 0)
-                        world.client.look(at: connection)
+                        world.client.pool.look(at: connection)
                         #expect(!connection.isSuspicious)
                     }
                 }
-                #expect(world.client.connections.count == 1)
+                #expect(world.client.pool.connections.count == 1)
             }
         }
     }

@@ -67,9 +67,9 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 #expect(world.acceptedCount == 3)
-                let skew = world.client.metrics.clockSkew.value
+                let skew = world.client.context.metrics.clockSkew.value
                 #expect(abs(skew + Double(ahead)) <= 2, "\(skew) s")
-                #expect(world.client.hasLoggedSkew == isTold)
+                #expect(world.client.credential.hasLoggedSkew == isTold)
             }
         }
     }

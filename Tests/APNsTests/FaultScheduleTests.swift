@@ -88,7 +88,7 @@ import Testing
                         Issue.record("\(tag) ended as \(end); seed \(seed): \(schedule)")
                     }
                 }
-                let unknown = Int(world.client.metrics.ambiguous.value)
+                let unknown = Int(world.client.context.metrics.ambiguous.value)
                 #expect(doubles <= unknown, "\(doubles) doubles, \(unknown) unknown; seed \(seed): \(schedule)")
             }
         }

@@ -112,7 +112,7 @@ private final class RelayProxy {
         limits.pingTimeoutNanos = 300_000_000
         try await Self.run(silentAfter: 9_000, limits: limits) { world, requests, _ in
             #expect(world.acceptedCount == 300 && world.doubles == 0)
-            #expect(requests.count >= 2 && world.client.metrics.deadConnections.value >= 1)
+            #expect(requests.count >= 2 && world.client.context.metrics.deadConnections.value >= 1)
             // What may have arrived is sent again under its own id only.
             let ids = Dictionary(grouping: world.peer.requests, by: \.token).values.map { Set($0.map(\.id)).count }
             #expect(ids.allSatisfy { $0 == 1 })

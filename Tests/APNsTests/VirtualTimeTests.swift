@@ -102,7 +102,7 @@ struct VirtualTimeTests {
                 #expect(outcome.isJudgement && isAccepted, "seed \(seed): \(tag) \(outcome)")
             }
             #expect(run.doubles == 0, "seed \(seed)")
-            let unknown = Int(run.apns?.metrics.ambiguous.value ?? 0)
+            let unknown = Int(run.apns?.context.metrics.ambiguous.value ?? 0)
             #expect(accepted.values.reduce(0) { $0 + $1.count - 1 } <= unknown, "seed \(seed)")
             defer { run.end() }
             return (system.turns, system.fingerprint, system.nowNanos)

@@ -73,7 +73,7 @@ final class ClientFuzz: APNsClientDelegate {
             step()
             checkCounts()
         }
-        for connection in client.connections { deliver(to: connection) }
+        for connection in client.pool.connections { deliver(to: connection) }
     }
 
     private func step() {
@@ -86,7 +86,8 @@ final class ClientFuzz: APNsClientDelegate {
         case 6: if script.byte() < 4 { client.drain() }
         default:
             guard let connection = pick() else { return pass(milliseconds: 10_000) }
-            let streams = client.table.all().filter { isInFlight($0, on: connection) }.map { client.table[$0].stream }
+            let pushes = client.pushes
+            let streams = pushes.table.all().filter { isInFlight($0, on: connection) }.map { pushes.table[$0].stream }
             pending[connection.serial, default: []] += ServerFrames.next(&script, streams: streams)
             // Half of them arrive at once.
             if script.byte() & 1 == 0 { deliver(to: connection) }
@@ -94,14 +95,14 @@ final class ClientFuzz: APNsClientDelegate {
     }
 
     private func isInFlight(_ slot: PushTable.Slot, on connection: APNsConnection) -> Bool {
-        client.table.isInFlight(slot) && client.table[slot].connection == connection.serial
+        client.pushes.table.isInFlight(slot) && client.pushes.table[slot].connection == connection.serial
     }
 
     /// One of the connections, opened by the way.
     private func pick() -> APNsConnection? {
         let choice = script.byte()
-        guard !client.connections.isEmpty else { return nil }
-        let connection = client.connections[Int(choice) % client.connections.count]
+        guard !client.pool.connections.isEmpty else { return nil }
+        let connection = client.pool.connections[Int(choice) % client.pool.connections.count]
         if connection.machine.phase == .connecting {
             connection.linkDidOpen()
             // A sound greeting three times out of four.
@@ -114,7 +115,7 @@ final class ClientFuzz: APNsClientDelegate {
         guard connection.machine.phase != .connecting, var rest = pending.removeValue(forKey: connection.serial)?[...]
         else { return }
         // A link that was closed brings nothing more.
-        while !rest.isEmpty, client.connections.contains(where: { $0 === connection }) {
+        while !rest.isEmpty, client.pool.connections.contains(where: { $0 === connection }) {
             let part = Array(rest.prefix(piece == 0 ? rest.count : piece))
             rest = rest.dropFirst(part.count)
             part.withUnsafeBytes { connection.received($0) }
@@ -151,15 +152,15 @@ final class ClientFuzz: APNsClientDelegate {
     }
 
     private func checkCounts() {
-        let slots = client.table.all()
-        for connection in client.connections where connection.machine.phase != .closed {
+        let slots = client.pushes.table.all()
+        for connection in client.pool.connections where connection.machine.phase != .closed {
             let count = slots.count { isInFlight($0, on: connection) }
             if count != connection.machine.inFlight {
                 complaints.append("\(count) pushes are in flight on \(connection.machine.inFlight) streams")
             }
         }
-        if client.table.count != taken.count - ended.count {
-            complaints.append("\(client.table.count) pushes held of \(taken.count), \(ended.count) ended")
+        if client.pushes.table.count != taken.count - ended.count {
+            complaints.append("\(client.pushes.table.count) pushes held of \(taken.count), \(ended.count) ended")
         }
     }
 
@@ -167,9 +168,9 @@ final class ClientFuzz: APNsClientDelegate {
         echoes = 0
         client.close()
         if taken != ended { complaints.append("\(taken.subtracting(ended).count) pushes without an outcome") }
-        if client.table.count != 0 { complaints.append("\(client.table.count) pushes left") }
-        if !client.connections.isEmpty { complaints.append("connections left") }
-        if !client.bodies.isEmpty { complaints.append("bodies left") }
+        if client.pushes.table.count != 0 { complaints.append("\(client.pushes.table.count) pushes left") }
+        if !client.pool.connections.isEmpty { complaints.append("connections left") }
+        if !client.pushes.bodies.isEmpty { complaints.append("bodies left") }
         pending = [:]
     }
 

@@ -23,76 +23,17 @@ public import Telemetry
 /// Bounds: it holds `APNsLimits.pushesMax` pushes, then `send` returns `full`; nothing is ever dropped. Every wait
 /// ends: an answer by `answerNanos`, a retry by the push's own expiry, a silent connection by PING.
 public final class APNsClient {
-    public let limits: APNsLimits
-    public let endpoint: APNsEndpoint
-    /// Receives outcomes and events. Not retained. It must live as long as the client, or be set to nil before it is
-    /// released; usually it owns the client. (A weak reference would slow down every retain of the delegate.)
-    public unowned var delegate: (any APNsClientDelegate)?
-
-    let loop: Loop
-    let metrics: APNsMetrics
-    let log: Log
-    /// Read once: a renewed credential must not wait for a disk on the loop.
-    private let trust: TLSTrust
-    /// The credential for new connections.
-    var identity: ClientIdentity
-    /// The previous credential, until the present one was accepted.
-    var previousIdentity: ClientIdentity?
-    let policy: RetryPolicy
-
-    var table: PushTable
-    var gate: CredentialGate
-    var breaker: EndpointBreaker
-    var limiter: InFlightLimiter
-    var budget: RetryBudget
-    var backoff = TokenBackoff()
-    /// Tokens that APNs rejected. Pushes to them use separate connections.
-    var refused = TokenMemory(places: 4096)
-    /// Suspect tokens that APNs accepted. Pushes to them use the main connections again.
-    var confirmed = TokenMemory(places: 65_536)
-    var pacer: ConnectPacer
-    /// APNs' reason for ending connections or refusing the credential; nil when a connection is ready again.
-    public internal(set) var farewell: APNsFarewell?
-    /// The reason why no connection is ready, from the last one that was lost or failed; nil while one is ready.
-    public internal(set) var unusableBecause: String?
-    /// How new connections last turned out to be of no use; nil once a push was accepted.
-    var stall: ConnectionHealth.Suspicion?
-    var pool: PoolPolicy
-    var suspectPool: PoolPolicy
-    var addresses = AddressBook()
-    /// Limits the log lines of failed connects: there is one endpoint, so one line for it.
-    var connectLines = LogLimiter<UInt16>()
-    /// Replaces the name server in tests.
-    var lookUp: ((String) -> [String])?
-    var random: SmallRandom
-    var connections: [APNsConnection] = []
-    var nextSerial: Int32 = 0
-    /// Bodies of incomplete error answers, by slot.
-    var bodies: [PushTable.Slot: [UInt8]] = [:]
-    var pausedReason: APNsReason?
-    /// APNs' reason for refusing a new credential, so that the previous one stays in use; nil if the newest is used.
-    public internal(set) var refusedReplacement: APNsReason?
-    /// A push waits for a connection other than the one that refused it.
-    var wantsAnother = false
-    /// Reasons that need an operator, with the time of the last log line.
-    var alarmedNanos: [APNsReason: UInt64] = [:]
-    var hasLoggedSkew = false
-    /// Our clock minus that of APNs in seconds; nil before an answer with a time.
-    public internal(set) var clockAheadSeconds: Int64?
-    /// Pushes that ended since `paceNanos`, and their number per second.
-    var endedCount = 0
-    var paceNanos: UInt64 = 0
-    var perSecond = 0.0
-    var wasUsable = false
-    var wasFull = false
-    var wereSuspectsFull = false
-    /// Ordinary pushes sent since the last suspect push on the main route.
-    var sinceSuspect = 0
-    var lastSweepMs: Int64 = 0
+    let context: ClientContext
+    private let loop: Loop
+    let credential: CredentialInUse
+    let pushes: HeldPushes
+    let pool: ConnectionPool
+    let attempts: PushAttempts
     /// Number of link and session calls on the stack. The pump runs when the outermost returns.
     private var depth = 0
     /// The end of this turn submits waiting pushes.
     private var isPumpDue = false
+    private var isTickingFast = false
     private var life = Life.new
 
     private var tickTimer: LoopTimer?
@@ -117,75 +58,67 @@ public final class APNsClient {
     /// - Throws: `noTLS` if the trust store or the certificate cannot be used.
     public init(
         loop: Loop, endpoint: APNsEndpoint, credential: APNsCredential?, limits: APNsLimits = APNsLimits(),
-        metrics: APNsMetrics, log: Log = .off, delegate: (any APNsClientDelegate)? = nil,
-        seed: UInt64? = nil
+        metrics: APNsMetrics, log: Log = .off, delegate: (any APNsClientDelegate)? = nil, seed: UInt64? = nil
     ) throws(APNsFault) {
         loop.assertOnLoop()
         precondition(limits.problems.isEmpty, "APNs limits do not fit together: \(limits.problems)")
         self.loop = loop
-        self.endpoint = endpoint
-        self.limits = limits
-        self.metrics = metrics
-        self.log = log
-        self.delegate = delegate
-        trust = try ClientIdentity.trust(of: endpoint)
-        identity = try ClientIdentity(credential, for: endpoint, trust: trust)
-        policy = RetryPolicy(limits)
-        table = PushTable(capacity: limits.pushesMax, shares: limits.lanes)
-        gate = CredentialGate(probeNanos: limits.credentialProbeNanos)
-        breaker = EndpointBreaker(
-            threshold: limits.breakerAnswers,
-            backoff: limits.breakerBackoff.capped(atNanos: limits.waitingRetryMaxNanos))
-        limiter = InFlightLimiter(start: limits.inFlightStart, ceiling: limits.inFlightMax)
-        budget = RetryBudget(inFlightMax: limits.inFlightMax, nowNanos: loop.nowNanos)
-        pacer = ConnectPacer(
-            spacingNanos: limits.connectSpacingNanos, refillSpacingNanos: limits.refillSpacingNanos,
-            burst: limits.connectBurst, refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff,
-            waitingCapNanos: limits.waitingRetryMaxNanos)
-        pool = PoolPolicy(limits)
-        suspectPool = PoolPolicy(limits, route: .suspect)
-        random = SmallRandom(seed: seed ?? loop.makeSeed())
+        context = ClientContext(
+            loop: loop, endpoint: endpoint, limits: limits, metrics: metrics, log: log, delegate: delegate, seed: seed)
+        self.credential = try CredentialInUse(credential, context)
+        pushes = HeldPushes(context)
+        pool = ConnectionPool(context, credential: self.credential, pushes: pushes)
+        attempts = PushAttempts(context, credential: self.credential, pushes: pushes, pool: pool)
+        context.client = self
         tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
         answerTimer = LoopTimer(loop: loop) { [unowned self] in answersDue() }
         retryTimer = LoopTimer(loop: loop) { [unowned self] in retriesDue() }
-        connectTimer = LoopTimer(loop: loop) { [unowned self] in pumpFromTimer() }
+        connectTimer = LoopTimer(loop: loop) { [unowned self] in pump() }
     }
 
     // MARK: What callers use
 
+    public var limits: APNsLimits { context.limits }
+    public var endpoint: APNsEndpoint { context.endpoint }
+    /// Receives outcomes and events. Not retained. It must live as long as the client, or be set to nil before it is
+    /// released; usually it owns the client. (A weak reference would slow down every retain of the delegate.)
+    public var delegate: (any APNsClientDelegate)? {
+        get { context.delegate }
+        set { context.delegate = newValue }
+    }
+    /// APNs' reason for ending connections or refusing the credential; nil when a connection is ready again.
+    public var farewell: APNsFarewell? { pool.usability.farewell }
+    /// The reason why no connection is ready, from the last one that was lost or failed; nil while one is ready.
+    public var unusableBecause: String? { pool.usability.unusableBecause }
+    /// APNs' reason for refusing a new credential, so that the previous one stays in use; nil if the newest is used.
+    public var refusedReplacement: APNsReason? { credential.refusedReplacement }
+    /// Our clock minus that of APNs in seconds; nil before an answer with a time.
+    public var clockAheadSeconds: Int64? { credential.clockAheadSeconds }
     /// Pushes on a stream.
-    public var inFlight: Int { table.inFlightCount }
+    public var inFlight: Int { pushes.table.inFlightCount }
     /// Pushes that wait for a stream, a retry, their owner's check or the credential.
-    public var queued: Int { table.waitingCount + table.delayedCount + table.checkingCount }
+    public var queued: Int { pushes.queuedCount }
     /// Pushes that would be sent now if a connection had room, and pushes being checked. Without suspect pushes, which
     /// block no others.
-    public var waiting: Int { table.waitingCount(.main) + table.checkingCount(.main) }
+    public var waiting: Int { pushes.table.waitingCount(.main) + pushes.table.checkingCount(.main) }
     /// Pushes that `send` would still accept, not counting suspect ones.
-    public var room: Int { table.capacity - table.count }
+    public var room: Int { pushes.table.capacity - pushes.table.count }
     /// Connections can be made and carry no push: the peer allows no stream, or answers nothing.
-    public var isStalled: Bool { !wasUsable && stall != nil }
+    public var isStalled: Bool { !pool.usability.isUsable && pool.usability.stall != nil }
     /// Devices that APNs wants left alone for now (429 TooManyRequests). Goes through all that were lately.
-    public var heldDevices: Int { backoff.heldCount(nowNanos: loop.nowNanos) }
+    public var heldDevices: Int { pushes.backoff.heldCount(nowNanos: loop.nowNanos) }
     /// A connection is ready and the credential is not paused.
-    public var isUsable: Bool { wasUsable && !gate.isPaused }
+    public var isUsable: Bool { pool.usability.isUsable && !credential.gate.isPaused }
     /// Only probes are sent: no connection is ready, APNs refuses the credential, or APNs is unavailable.
-    public var isHeldUp: Bool { !wasUsable || gate.isPaused || breaker.isOpen }
+    public var isHeldUp: Bool { !isUsable || isBreakerOpen }
     /// APNs reports that it is unavailable. Only probes are sent.
-    public var isBreakerOpen: Bool { breaker.isOpen }
+    public var isBreakerOpen: Bool { attempts.breaker.isOpen }
     /// The reason why the credential is paused; nil if it is not.
-    public var credentialPause: APNsReason? { gate.isPaused ? pausedReason : nil }
+    public var credentialPause: APNsReason? { credential.pause }
     /// No credential can be used: pushes wait for `replaceCredential`.
-    public var lacksCredential: Bool { identity.isAbsent }
-    /// Until there is a credential, it counts as one that may send everything.
-    var hasToken: Bool { identity.tokens != nil || lacksCredential }
+    public var lacksCredential: Bool { credential.identity.isAbsent }
     /// Ready, opening and draining connections.
-    public var connectionCounts: (ready: Int, opening: Int, draining: Int) {
-        connections.reduce(into: (0, 0, 0)) { counts, connection in
-            if connection.machine.isReady { counts.0 += 1 }
-            if connection.machine.isOpening { counts.1 += 1 }
-            if connection.machine.isDraining { counts.2 += 1 }
-        }
-    }
+    public var connectionCounts: (ready: Int, opening: Int, draining: Int) { pool.counts }
 
     /// Sends with another credential from now on: a renewed certificate, or a new key.
     ///
@@ -196,15 +129,8 @@ public final class APNsClient {
     /// - Throws: `noTLS` if the certificate cannot be used. The old credential then remains.
     public func replaceCredential(_ credential: APNsCredential) throws(APNsFault) {
         loop.assertOnLoop()
-        let fresh = try ClientIdentity(credential, for: endpoint, trust: trust)
-        if previousIdentity == nil, !gate.isPaused, !lacksCredential { previousIdentity = identity }
-        if gate.isPaused { previousIdentity = nil }
-        identity = fresh
-        refusedReplacement = nil
-        for connection in connections where connection.identity !== fresh && connection.machine.isReady {
-            connection.replaceCause = .credential
-        }
-        gate.retryNow(nowNanos: loop.nowNanos)
+        try self.credential.replace(with: credential)
+        pool.replaceOthers()
         pump()
     }
 
@@ -230,16 +156,14 @@ public final class APNsClient {
         loop.assertOnLoop()
         if life == .new { life = .running }
         guard life == .running else { return .closed }
-        if let fault = push.fault(hasToken: hasToken) { return .unfit(fault) }
-        if !backoff.isEmpty, backoff.holds(push.token) { return hold(push) }
-        let route = route(of: push)
-        guard let slot = table.admit(push, route: route, checkDueNanos: checkDueNanos) else {
-            noteFull(route)
-            return .full
+        if let fault = push.fault(hasToken: credential.hasToken) { return .unfit(fault) }
+        let admission = pushes.admit(push, isBare: canRenew && isHeldUp)
+        switch admission {
+        case .taken: pumpAtEndOfTurn()
+        case .held: armTimers()
+        case .full, .closed, .unfit: break
         }
-        if canRenew, isHeldUp { table.dropContent(slot) }
-        pumpAtEndOfTurn()
-        return .taken
+        return admission
     }
 
     /// Accepts no more pushes. Held pushes end normally, then `drained` is reported and the connections close.
@@ -257,19 +181,75 @@ public final class APNsClient {
         guard life != .closed else { return }
         life = .closed
         enter()
-        for connection in connections { connection.shut() }
-        connections.removeAll()
-        for slot in table.all() where table[slot].place != .inFlight { finishUnsent(slot, .closed) }
-        if depth == 1 {
-            // No call of ours is on the stack, so all streams have been reported.
-            for slot in table.all() { finish(slot, lost(slot)) }
-        }
+        attempts.close(isOutermost: depth == 1)
         leave()
         for timer in [tickTimer, answerTimer, retryTimer, connectTimer] { timer?.cancel() }
         showState()
     }
 
-    var isClosed: Bool { life == .closed }
+    // MARK: Answers to checks
+
+    /// Whether only `renew` can send the push: its content was not kept. False for a stale ticket.
+    public func lacksContent(_ ticket: PushTicket) -> Bool {
+        guard let slot = pushes.table.slot(of: ticket) else { return false }
+        return pushes.table.lacksContent(slot)
+    }
+
+    /// Sends the push unchanged, before the others in its lane. A stale ticket has no effect. A push that lacks its content ends
+    /// as `unprocessed(.notSent)`.
+    public func confirm(_ ticket: PushTicket) {
+        loop.assertOnLoop()
+        guard let slot = pushes.table.slot(of: ticket) else { return }
+        if pushes.table.lacksContent(slot) { return pushes.finishUnsent(slot, .notSent) }
+        pushes.putBack(slot)
+        pumpAtEndOfTurn()
+    }
+
+    /// Sends the push with another payload, headers, lane or expiry, before the others in its lane. Its previous
+    /// attempts still count. A stale ticket has no effect.
+    ///
+    /// - Parameters:
+    ///   - ticket: identifies the push that was set aside.
+    ///   - push: must have the tag and id of the replaced push. A push that APNs can never accept (`PushFault`) ends
+    ///     before this returns, as `unprocessed(.notSent)` if no attempt of it may have arrived.
+    public func renew(_ ticket: PushTicket, with push: consuming Push) {
+        loop.assertOnLoop()
+        guard let slot = pushes.table.slot(of: ticket) else { return }
+        precondition(
+            push.tag == pushes.table.tag(slot) && push.id == pushes.table.id(slot),
+            "a push is renewed under its own tag and id")
+        if push.fault(hasToken: credential.hasToken) != nil { return pushes.finishUnsent(slot, .notSent) }
+        pushes.renew(slot, with: push)
+        pumpAtEndOfTurn()
+    }
+
+    /// The number of its requests so far; 0 for a stale ticket.
+    public func attempts(of ticket: PushTicket) -> Int {
+        loop.assertOnLoop()
+        return pushes.table.slot(of: ticket).map { Int(pushes.table[$0].history.attempts) } ?? 0
+    }
+
+    /// Removes the push without an outcome. Returns false for a stale ticket: the outcome has come or will come.
+    @discardableResult
+    public func withdraw(_ ticket: PushTicket) -> Bool {
+        loop.assertOnLoop()
+        guard let slot = pushes.table.slot(of: ticket) else { return false }
+        _ = pushes.remove(slot)
+        pumpAtEndOfTurn()
+        return true
+    }
+
+    /// Takes back every push without a stream (waiting, delayed or being checked) with a wanted tag. No outcome follows
+    /// for these. Pushes on a stream end normally.
+    ///
+    /// - Parameter isWanted: called once for each push without a stream. Must not call the client.
+    /// - Returns: the tags, in no order. `mayHaveArrived`: the result of an earlier attempt is unknown.
+    public func withdrawUnsent(where isWanted: (UInt64) -> Bool) -> [(tag: UInt64, mayHaveArrived: Bool)] {
+        loop.assertOnLoop()
+        let withdrawn = pushes.withdrawUnsent(where: isWanted)
+        if !withdrawn.isEmpty { pumpAtEndOfTurn() }
+        return withdrawn
+    }
 
     // MARK: Turns
 
@@ -284,20 +264,20 @@ public final class APNsClient {
     func pump() {
         guard depth == 0, life != .new, life != .closed else { return }
         depth += 1
-        if wasFull || wereSuspectsFull { noteRoom() }
-        submitWaiting()
-        maintainPool()
+        pushes.noteRoom()
+        attempts.submitWaiting()
+        if let atNanos = pool.maintain() { arm(connectTimer, atNanos) }
         depth -= 1
         armTimers()
-        if life == .draining, table.count == 0 {
+        if life == .draining, pushes.table.count == 0 {
             close()
-            delegate?.apns(self, stateChanged: .drained)
+            context.changed(.drained)
         }
     }
 
     /// Runs once for all pushes of a turn, so that the code of a submission is fetched once (callgrind's model of a 32
     /// KB cache: otherwise 390 lines of it per push).
-    func pumpAtEndOfTurn() {
+    private func pumpAtEndOfTurn() {
         // Inside a call of a link or session, its end runs the pump.
         guard !isPumpDue, depth == 0 else { return }
         isPumpDue = true
@@ -307,74 +287,56 @@ public final class APNsClient {
         }
     }
 
-    /// `send` refused a push. `hasRoom` will report the end of this state.
-    func noteFull(_ route: PushTable.Route) {
-        if route == .suspect, table.suspectCount >= table.suspectsMax {
-            wereSuspectsFull = true
-        } else {
-            wasFull = true
-        }
-    }
-
-    /// `hasRoom` is due when a quarter of the full part is free.
-    func noteRoom() {
-        let hasRoom = wasFull && table.count <= table.capacity / 4 * 3
-        let haveSuspectsRoom = wereSuspectsFull && table.suspectCount <= table.suspectsMax / 4 * 3
-        guard hasRoom || haveSuspectsRoom else { return }
-        if hasRoom { wasFull = false }
-        if haveSuspectsRoom { wereSuspectsFull = false }
-        delegate?.apns(self, stateChanged: .hasRoom)
-    }
-
-    private func pumpFromTimer() { pump() }
-
-    func armTimers() {
-        let now = loop.nowNanos
-        let isBusy = table.count > 0 || connections.contains { $0.machine.isOpening }
+    private func armTimers() {
+        let isBusy = pushes.table.count > 0 || pool.connections.contains { $0.machine.isOpening }
         if let tickTimer {
             // A quarter of the smallest tick-driven wait, so that each wait is met within a quarter of its length.
-            let smallest = min(limits.pingAfterNanos, limits.pingTimeoutNanos, limits.stallNanos)
+            let smallest = min(
+                context.limits.pingAfterNanos, context.limits.pingTimeoutNanos, context.limits.stallNanos)
             let busyNanos = min(smallest / 4, 250_000_000)
             if !tickTimer.isArmed || (isBusy && !isTickingFast) {
                 isTickingFast = isBusy
                 tickTimer.arm(afterNanos: isBusy ? max(busyNanos, 1_000_000) : 5_000_000_000)
             }
         }
-        if let oldest = table.oldestInFlight, answerTimer?.isArmed == false {
-            let due = table[oldest].submittedNanos &+ limits.answerNanos
-            answerTimer?.arm(afterNanos: due > now ? due - now : 0)
+        if let oldest = pushes.table.oldestInFlight, answerTimer?.isArmed == false {
+            arm(answerTimer, pushes.table[oldest].submittedNanos &+ context.limits.answerNanos)
         }
-        if let due = table.nextDueNanos { retryTimer?.arm(afterNanos: due > now ? due - now : 0) }
+        if let due = pushes.table.nextDueNanos { arm(retryTimer, due) }
     }
 
-    private var isTickingFast = false
-
-    func wakeForConnect(atNanos: UInt64) {
+    private func arm(_ timer: LoopTimer?, _ dueNanos: UInt64) {
         let now = loop.nowNanos
-        connectTimer?.arm(afterNanos: atNanos > now ? atNanos - now : 0)
+        timer?.arm(afterNanos: dueNanos > now ? dueNanos - now : 0)
     }
 
     // MARK: Timers (tests with a clock of their own call these)
 
     func answersDue() {
         enter()
-        timeOutAnswers()
+        attempts.timeOutAnswers()
         leave()
     }
 
     func retriesDue() {
-        let woken = table.wakeDue(nowNanos: loop.nowNanos)
+        let woken = pushes.table.wakeDue(nowNanos: loop.nowNanos)
         if woken > 0 { pump() } else { armTimers() }
     }
 
     func tick() {
         isTickingFast = false
         enter()
-        measurePace()
-        tickConnections()
-        sweepExpired()
-        backoff.sweep(nowNanos: loop.nowNanos)
+        pushes.measurePace()
+        pool.tick()
+        pushes.tick()
         leave()
         showState()
+    }
+
+    private func showState() {
+        pushes.showState()
+        credential.showState()
+        pool.showState()
+        attempts.showState()
     }
 }

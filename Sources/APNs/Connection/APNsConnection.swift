@@ -53,8 +53,8 @@ final class APNsConnection {
         let forwarder = LinkForwarder(self)
         self.forwarder = forwarder
         link.delegate = forwarder
-        link.lookUp = client.lookUp
-        link.orderAddresses = { [unowned client] in client.orderAddresses($0) }
+        link.lookUp = client.pool.lookUp
+        link.orderAddresses = { [unowned client] in client.pool.orderAddresses($0) }
         session.delegate = self
         link.open()
     }
@@ -139,7 +139,7 @@ final class APNsConnection {
         do {
             try session.drainOutput { link.write($0) }
         } catch {
-            client.connectionBroke(self, fault: error.description)
+            client.pool.broke(self, fault: error.description)
         }
     }
 
@@ -170,18 +170,18 @@ extension APNsConnection: LinkOwner {
         do {
             try session.receive(bytes)
         } catch {
-            return client.connectionBroke(self, fault: error.description)
+            return client.pool.broke(self, fault: error.description)
         }
         guard machine.phase != .closed else { return }
         flush()
-        if session.isDone { client.connectionBroke(self, fault: session.complaint ?? "the HTTP/2 session is over") }
+        if session.isDone { client.pool.broke(self, fault: session.complaint ?? "the HTTP/2 session is over") }
     }
 
     func linkClosed(_ reason: LinkFault) {
         let client = client
         client.enter()
         defer { client.leave() }
-        client.connectionBroke(self, fault: reason.description)
+        client.pool.broke(self, fault: reason.description)
     }
 }
 
@@ -196,34 +196,35 @@ extension APNsConnection: HTTP2SessionDelegate {
         }
         if !hasComparedClocks || fields.status == 403 {
             hasComparedClocks = true
-            if let date = fields.first("date").flatMap({ HTTPDate.seconds($0) }) { client.noteServerDate(date) }
+            let date = fields.first("date").flatMap { HTTPDate.seconds($0) }
+            if let date { client.credential.noteServerDate(date) }
         }
-        client.answerBegan(stream, status: fields.status, retryAfterSeconds: retryAfter, on: self)
+        client.attempts.answerBegan(stream, status: fields.status, retryAfterSeconds: retryAfter, on: self)
     }
 
     func http2(
         _ session: HTTP2Session, stream: HTTP2Stream, didReceiveData bytes: UnsafeRawBufferPointer, endStream: Bool
     ) {
-        client.answerBody(stream, bytes, on: self)
+        client.attempts.answerBody(stream, bytes, on: self)
     }
 
     func http2(_ session: HTTP2Session, stream: HTTP2Stream, didEnd end: StreamEnd) {
-        client.streamEnded(stream, end, on: self)
+        client.attempts.streamEnded(stream, end, on: self)
     }
 
     func http2(_ session: HTTP2Session, didReceiveSettings settings: PeerSettings) {
         let streams = settings.maxConcurrentStreams
         switch machine.settings(maxStreams: streams == .max ? nil : streams, nowNanos: loop.nowNanos) {
-        case .becameReady: client.connectionReady(self)
+        case .becameReady: client.pool.ready(self)
         case .nothing, .limitChanged: break
         }
     }
 
     func http2(_ session: HTTP2Session, didReceiveGoAway goAway: GoAway) {
-        client.connectionGoes(self, goAway)
+        client.pool.goes(self, goAway)
     }
 
     func http2(_ session: HTTP2Session, didReceivePingAck opaque: UInt64) {
-        if let nanos = machine.pingAcknowledged(nowNanos: loop.nowNanos) { client.pingAnswered(nanos) }
+        if let nanos = machine.pingAcknowledged(nowNanos: loop.nowNanos) { client.pool.pingAnswered(nanos) }
     }
 }

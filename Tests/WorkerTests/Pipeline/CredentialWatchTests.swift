@@ -45,9 +45,9 @@ import YAML
                 while !watch.takeFound() { sched_yield() }
             }
             while !watch.takeFound() { sched_yield() }
-            let first = client.identity
+            let first = client.credential.identity
             look()
-            #expect(client.identity === first && told == 0)
+            #expect(client.credential.identity === first && told == 0)
             try folder.write(Array("-----BEGIN PRIVATE KEY-----\nhalf".utf8), to: "key.p8")
             func gauge() -> Bool {
                 String(decoding: registry.exposition(), as: UTF8.self).contains(
@@ -55,14 +55,14 @@ import YAML
             }
             #expect(!gauge() && watch.refusal(of: app, credential: "default") == nil)
             look()
-            #expect(client.identity === first && told == 0)
+            #expect(client.credential.identity === first && told == 0)
             #expect(gauge() && watch.refusal(of: app, credential: "default")?.contains("key.p8") == true)
             try folder.write(renewed, to: "key.p8")
             look()
-            #expect(client.identity !== first && told == 1)
-            let second = client.identity
+            #expect(client.credential.identity !== first && told == 1)
+            let second = client.credential.identity
             look()
-            #expect(client.identity === second && told == 1)
+            #expect(client.credential.identity === second && told == 1)
             #expect(!gauge() && watch.refusal(of: app, credential: "default") == nil)
             // A reload names another file, and again the same.
             let third = try folder.write(try PrivateKey.generate().pem(), to: "third.p8")
@@ -72,8 +72,9 @@ import YAML
                 watch.apply([moved], of: app)
                 look()
             }
-            #expect(client.identity !== second && told == 2)
-            client.refusedReplacement = APNsReason(bytes: "InvalidProviderToken".utf8)
+            #expect(client.credential.identity !== second && told == 2)
+            let reason = APNsReason(bytes: "InvalidProviderToken".utf8)
+            #expect(client.credential.refused(client.credential.identity, reason))
             look()
             #expect(gauge())
             #expect(
