@@ -15,6 +15,8 @@ import Telemetry
 /// differ when the worker gets the record. Control plane: not optimised for speed.
 public actor Explainer {
     let store: StateReader
+    private let users: UserReads
+    private let pairs: PairReads
     let zones = SystemZones()
     private let apps: [String: ExplainedApp]
     private let reader: EventReader
@@ -23,6 +25,8 @@ public actor Explainer {
     /// - Parameter membersMax: maximum explained members of a group, those that the scan returns first.
     public init(_ configuration: Configuration, store: StateReader, membersMax: Int = 20) {
         self.store = store
+        users = UserReads(store)
+        pairs = PairReads(store)
         self.membersMax = membersMax
         var apps: [String: ExplainedApp] = [:]
         for app in configuration.apps where apps[app.policy.id] == nil { apps[app.policy.id] = ExplainedApp(app) }
@@ -94,11 +98,11 @@ public actor Explainer {
             job = EventJob(activity, of: event, app: app.context, raw: bytes, origin: nil)
         }
         if let target = job.subject.revoke?.targetMsgID {
-            let kept = try await store.keptOriginal(app: event.app, msgID: target)
-            job.original = try await store.original(app: event.app, msgID: target, kept)
+            let kept = try await users.keptOriginal(app: event.app, msgID: target)
+            job.original = try await users.original(app: event.app, msgID: target, kept)
             job.isRevokedBefore = kept?.waits(nowMs: now) ?? false
         } else if job.isScheduled {
-            job.isRevokedBefore = try await store.keptOriginal(app: event.app, msgID: job.msgID)?.isRevoked ?? false
+            job.isRevokedBefore = try await users.keptOriginal(app: event.app, msgID: job.msgID)?.isRevoked ?? false
         }
         return try await explain(EventContext(event: event, job: job, app: app, now: now, first: first))
     }
@@ -177,7 +181,7 @@ public actor Explainer {
         _ context: EventContext, _ reason: Reason, _ step: Explanation.Step
     ) async throws(RedisFault) -> Explanation {
         let nobody = RecipientJob(event: context.job, uid: "", candidate: Candidate(uid: "", order: 0))
-        let claim = try await store.claimDryRun(nobody.claimRequest(nowMs: context.now))
+        let claim = try await pairs.claimDryRun(nobody.claimRequest(nowMs: context.now))
         guard claim.state != .ended else {
             return .duplicate("", [context.first, claim.step(of: context.job.subject)])
         }
@@ -201,13 +205,13 @@ public actor Explainer {
             }
             guard event.audience.wantsPage else { return (members, false) }
             if let tokens = event.audience.tokenPage {
-                event.audience.take(owners: try await store.owners(app: event.app.id, tokens: tokens))
+                event.audience.take(owners: try await users.owners(app: event.app.id, tokens: tokens))
             } else if let activity = event.audience.activity {
-                let users = try await store.activityUsers(
+                let users = try await users.activityUsers(
                     app: event.app.id, activityID: activity, after: event.audience.lastUser, count: pageCount)
                 event.audience.take(users: users, isLast: users.count < pageCount)
             } else if let group = event.audience.group, let cursor = event.audience.cursor {
-                let page = try await store.members(
+                let page = try await users.members(
                     app: event.app.id, group: group, cursor: cursor, count: pageCount)
                 event.audience.take(page.members, cursor: page.cursor)
             }
@@ -257,12 +261,12 @@ public actor Explainer {
         let app = user.event.event.app
         let standing =
             user.event.job.isBroadcast
-            ? .owned : try await store.standing(app: app, uid: user.job.uid, token: token)
+            ? .owned : try await users.standing(app: app, uid: user.job.uid, token: token)
         var device = device
-        device.pauseMs = try await store.pauseMs(
+        device.pauseMs = try await users.pauseMs(
             app: app, uid: user.job.uid, device: device.route.device, nowMs: user.event.now)
         if user.event.app.context.backgroundPerHour > 0, user.event.job.isBackground {
-            device.hour = try await store.hour(app: app, uid: user.job.uid, device: device.route.device)
+            device.hour = try await users.hour(app: app, uid: user.job.uid, device: device.route.device)
         }
         return device.push(to: token, standing, steps)
     }
@@ -301,7 +305,7 @@ public actor Explainer {
         job.candidate?.decision = decision
         var request = job.claimRequest(nowMs: context.now)
         request.withoutDevice = job.withoutDevice
-        let claim = try await store.claimDryRun(request)
+        let claim = try await pairs.claimDryRun(request)
         job.note(claim, isFirst: true)
         steps.append(claim.step(of: context.job.subject))
         if claim.state == .ended { return [.duplicate(member.uid, steps)] }
@@ -325,7 +329,7 @@ public actor Explainer {
         progress.earlierTry = Progress.EarlierTry(
             addressed: claim.addressedDevices, withoutDevice: claim.withoutDevice)
         if context.job.message != nil {
-            progress.acknowledged = try await store.acks(
+            progress.acknowledged = try await users.acks(
                 app: context.event.app, uid: uid, msgID: context.job.msgID)
         }
         return progress
@@ -361,7 +365,7 @@ public actor Explainer {
     private func recipient(
         _ member: Audience.Member, _ event: EventJob
     ) async throws(RedisFault) -> (recipient: Recipient, notes: [String: String]) {
-        var recipient = try await store.recipient(
+        var recipient = try await users.recipient(
             app: event.app.id, uid: member.uid, conversation: event.conversationID,
             group: event.readsLevels ? event.conversationID : nil)
         if let level = member.level { recipient.groupLevel = level }
@@ -369,7 +373,7 @@ public actor Explainer {
         var leases = LeaseCache(lifetimeNanos: .max)
         var notes: [String: String] = [:]
         for presence in recipient.presence where presence.state != .off {
-            let epoch = try await store.lease(presence.gateway)
+            let epoch = try await users.lease(presence.gateway)
             leases.store(presence.gateway, epoch: epoch, nowNanos: 0)
             guard epoch != presence.gatewayEpoch else { continue }
             let held = epoch.map { "epoch \($0)" } ?? "no lease"
@@ -391,7 +395,7 @@ public actor Explainer {
         case .liveActivity(let activity):
             var state = ActivityState()
             if let updated = context.job.updatedActivityID {
-                state = try await store.activityState(
+                state = try await users.activityState(
                     app: context.event.app, uid: recipient.uid, activityID: updated)
             }
             return PushCore.decide(
@@ -407,7 +411,7 @@ public actor Explainer {
         _ claim: ClaimReply, _ uid: String, _ event: EventJob
     ) async throws(RedisFault) -> Explanation.Step? {
         guard let revoke = event.subject.revoke else { return nil }
-        let target = try await store.mark(app: event.app.id, uid: uid, kind: .message, id: revoke.targetMsgID)
+        let target = try await pairs.mark(app: event.app.id, uid: uid, kind: .message, id: revoke.targetMsgID)
         let known =
             target.map { $0.isRevoked ? "revoked before" : $0.state == nil ? "not arrived yet" : "taken up" }
             ?? "not known"

@@ -2,7 +2,8 @@
 public import EventLoop
 public import Redis
 
-/// Carillon's state for commands: reads, each awaited, and a few changes requested by an operator.
+/// A connection to Carillon's state for commands and pages: questions, each awaited. The lowest layer of `Explain`:
+/// the types that read or change one part of the state hold it.
 ///
 /// An actor on its own loop, which owns the client and its store. The client's limits bound it: an answer or a fault
 /// comes within `RedisLimits.commandTimeoutNanos`. End it with `close()`.
@@ -66,13 +67,14 @@ public actor StateReader {
 
     // MARK: - Asking
 
-    /// Sends `count` commands and passes each reply with its index to `read`.
-    func ask(
-        _ count: Int, _ send: (StateStore, [UInt64]) throws(RedisFault) -> Void,
-        _ read: @escaping (Int, borrowing RedisReply) -> Void
-    ) async throws(RedisFault) {
+    /// Sends `count` commands and gives each reply with its index to `read`, which changes the value.
+    func ask<Value: Sendable>(
+        _ count: Int, into value: Value, _ send: (StateStore, [UInt64]) throws(RedisFault) -> Void,
+        _ read: @escaping (inout Value, Int, borrowing RedisReply) -> Void
+    ) async throws(RedisFault) -> Value {
         guard let store else { throw RedisFault(.notConnected, "the state reader is not open") }
-        let query = StateQuery(count: count, read: read)
+        var value = value
+        let query = StateQuery(count: count) { read(&value, $0, $1) }
         let tags = replies.admit(query)
         do throws(RedisFault) {
             try send(store, tags)
@@ -84,24 +86,31 @@ public actor StateReader {
             query.whenDone = { continuation.resume(returning: $0) }
         }
         if let fault { throw fault }
+        return value
     }
 
     /// One command with one reply.
-    func ask<Value>(
+    func ask<Value: Sendable>(
         _ send: (StateStore, UInt64) throws(RedisFault) -> Void, _ read: @escaping (borrowing RedisReply) -> Value
     ) async throws(RedisFault) -> Value {
-        var value: Value?
-        try await ask(1, { (store, tags) throws(RedisFault) in try store.send(tags, send) }) { value = read($1) }
+        let value: Value? = try await ask(
+            1, into: nil, { (store, tags) throws(RedisFault) in try send(store, tags[0]) }, { $0 = read($2) })
         guard let value else { throw RedisFault(.protocolViolation, "no reply") }
         return value
     }
-}
 
-extension StateStore {
-    fileprivate func send(
-        _ tags: [UInt64], _ send: (StateStore, UInt64) throws(RedisFault) -> Void
-    ) throws(RedisFault) {
-        for tag in tags { try send(self, tag) }
+    // MARK: - The server
+
+    /// Reads a lease that does not exist; in a cluster, from one node.
+    public func ping() async throws(RedisFault) {
+        _ = try await ask({ (store, tag) throws(RedisFault) in try store.lease("-", tag: tag) }, { $0.isNull })
+    }
+
+    /// Workers that stopped because Redis lost its tokens continue without them.
+    public func acceptLoss() async throws(RedisFault) {
+        let nowMs = Loop.wallMs()
+        _ = try await ask(
+            { (store, tag) throws(RedisFault) in try store.acceptLoss(nowMs: nowMs, tag: tag) }, { $0.isNull })
     }
 }
 

@@ -71,8 +71,8 @@ struct StatisticsDesk: Sendable {
             try await store.open()
             answer =
                 question.isForPage
-                ? .hours(try await hours(store, question, apps))
-                : .response(try await reports(store, question, apps))
+                ? .hours(try await hours(StatisticsReads(store), question, apps))
+                : .response(try await reports(StatisticsReads(store), question, apps))
         } catch {
             let text = "Redis at \(configuration.redis.place): \(error.publicText)\n"
             answer = .response(HTTPResponse(status: 503, text: text))
@@ -82,7 +82,7 @@ struct StatisticsDesk: Sendable {
     }
 
     private func hours(
-        _ store: StateReader, _ question: StatisticsQuestion, _ apps: [String]
+        _ store: StatisticsReads, _ question: StatisticsQuestion, _ apps: [String]
     ) async throws(RedisFault) -> [Int64: StatisticsNumbers] {
         var hours: [Int64: StatisticsNumbers] = [:]
         for app in apps {
@@ -93,7 +93,7 @@ struct StatisticsDesk: Sendable {
     }
 
     private func reports(
-        _ store: StateReader, _ question: StatisticsQuestion, _ apps: [String]
+        _ store: StatisticsReads, _ question: StatisticsQuestion, _ apps: [String]
     ) async throws(RedisFault) -> HTTPResponse {
         var writer = JSONWriter(reservingCapacity: 4096)
         writer.beginObject()

@@ -40,7 +40,7 @@ struct TraceDesk: Sendable {
             try await store.open()
             var report: TraceReport?
             if let message = question.message {
-                report = try await store.traceReport(
+                report = try await TraceReads(store).report(
                     app: question.app, uid: question.uid, message: message, settings: configuration.trace,
                     nowMs: Loop.wallMs())
             }

@@ -42,7 +42,7 @@ enum ReplaySilent {
     ) async throws(RedisFault) {
         for start in stride(from: 0, to: found.count, by: atOnce) {
             let some = Array(found[start..<min(start + atOnce, found.count)])
-            let standings = try await state.standings(of: some.map(\.pair))
+            let standings = try await PairReads(state).standings(of: some.map(\.pair))
             for (one, standing) in zip(some, standings) {
                 switch standing?.progress {
                 case .ended?:

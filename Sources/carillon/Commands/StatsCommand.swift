@@ -70,7 +70,7 @@ struct StatsCommand: Command {
         guard let store = await RedisOpening.open(configuration, for: "stats") else { return .failed }
         let code: ExitCode
         do throws(RedisFault) {
-            let report = try await store.statistics(app: app, fromMs: fromMs, toMs: toMs)
+            let report = try await StatisticsReads(store).statistics(app: app, fromMs: fromMs, toMs: toMs)
             print(report)
             code = .done
         } catch {

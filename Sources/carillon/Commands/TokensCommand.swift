@@ -81,10 +81,9 @@ struct TokensCommand: Command {
         let code: ExitCode
         do throws(RedisFault) {
             if let restoring {
-                report(
-                    try await store.restoreTokens(
-                        app: restoring.app, cause: restoring.cause, sinceMs: restoring.sinceMs, isDryRun: isDryRun),
-                    restoring)
+                var restoration = TokenRestoration(
+                    store, app: restoring.app, cause: restoring.cause, sinceMs: restoring.sinceMs, isDryRun: isDryRun)
+                report(try await restoration.run(), restoring)
             } else {
                 try await store.acceptLoss()
                 Terminal.out(

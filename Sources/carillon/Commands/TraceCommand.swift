@@ -58,7 +58,7 @@ struct TraceCommand: Command {
     }
 
     private func report(_ store: StateReader, _ settings: Configuration.Trace) async throws(RedisFault) -> ExitCode {
-        switch try await store.traceReport(
+        switch try await TraceReads(store).report(
             app: app, uid: uid, message: message, settings: settings, nowMs: Loop.wallMs())
         {
         case .records(let records, let waiting):

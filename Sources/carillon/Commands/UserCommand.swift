@@ -41,8 +41,8 @@ struct UserCommand: Command {
         guard let store = await RedisOpening.open(configuration, for: "user") else { return .failed }
         let code: ExitCode
         do throws(RedisFault) {
-            if forgets { try await store.forget(app: app, uid: uid) }
-            let facts = try await store.user(app: app, uid: uid)
+            if forgets { try await UserRemoval(store).forget(app: app, uid: uid) }
+            let facts = try await UserReads(store).user(app: app, uid: uid)
             Terminal.out(
                 asJSON: isJSON, json: UserText.json(facts, app: app, uid: uid),
                 text: UserText.people(facts, of: found.policy, uid: uid))

@@ -124,7 +124,7 @@ struct ForgettingTests {
         try await world.raw("SET", "c:d1:{im:u}mold", "f")
         let reader = try StateReader(.single(RedisEndpoint(url: world.server.url)))
         try await reader.open()
-        try await reader.forget(app: StateWorld.app, uid: "u")
+        try await UserRemoval(reader).forget(app: StateWorld.app, uid: "u")
         await reader.close()
         #expect(try await world.raw("DBSIZE") == 2)
         await world.end()

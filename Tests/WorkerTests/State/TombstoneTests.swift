@@ -40,8 +40,9 @@ import Testing
     ) async throws -> TokensRestored {
         let store = try StateReader(.single(RedisEndpoint(url: world.server.url)))
         try await store.open()
-        let counts = try await store.restoreTokens(
-            app: StateWorld.app, cause: cause, sinceMs: sinceMs, isDryRun: isDryRun)
+        var restoration = TokenRestoration(
+            store, app: StateWorld.app, cause: cause, sinceMs: sinceMs, isDryRun: isDryRun)
+        let counts = try await restoration.run()
         await store.close()
         return counts
     }

@@ -169,7 +169,7 @@ struct StatisticsScriptTests {
         let reader = try StateReader(.single(RedisEndpoint(url: world.server.url)))
         try await reader.open()
         let from = Self.hour * 3_600_000
-        let report = try await reader.statistics(app: "im", fromMs: from, toMs: from + 3_600_000)
+        let report = try await StatisticsReads(reader).statistics(app: "im", fromMs: from, toMs: from + 3_600_000)
         await reader.close()
         #expect(report.total.sent == 7 && report.total.accepted == 6 && report.total.alerts == 4)
         #expect(report.total.rejected == 1 && report.total.suppressed == 3 && report.total.online == 5)

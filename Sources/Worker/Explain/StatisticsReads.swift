@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Redis
 
-extension StateReader {
+/// The counts of apps by hour: the layer above `StateReader`.
+public struct StatisticsReads: Sendable {
+    private let state: StateReader
+
+    public init(_ state: StateReader) { self.state = state }
+
     /// The statistics of an app in the hours that begin before `toMs` and end after `fromMs`; at most 366 days.
     public func statistics(app: String, fromMs: Int64, toMs: Int64) async throws(RedisFault) -> StatisticsReport {
         let hours = Self.hours(fromMs: fromMs, toMs: toMs)
@@ -28,15 +33,14 @@ extension StateReader {
     ) async throws(RedisFault) -> [Int64: StatisticsNumbers] {
         let hours = Array(Self.hours(fromMs: fromMs, toMs: toMs))
         let letters = StatisticsFlush.Letter.allCases
-        var sums = Array(repeating: StatisticsNumbers(), count: hours.count)
-        try await ask(
-            hours.count,
+        let sums = try await state.ask(
+            hours.count, into: Array(repeating: StatisticsNumbers(), count: hours.count),
             { (store, tags) throws(RedisFault) in
                 for (hour, tag) in zip(hours, tags) {
                     try store.statisticsSums(StatisticsKey.hour(app, hour), letters, tag: tag)
                 }
             },
-            { place, reply in
+            { sums, place, reply in
                 var index = 0
                 reply.forEach { count in
                     if index < letters.count, let number = count.string.flatMap({ Int64($0) }) {
@@ -62,17 +66,15 @@ extension StateReader {
     }
 
     private func hashes(_ keys: [String]) async throws(RedisFault) -> [[String: String]] {
-        var found = Array(repeating: [String: String](), count: keys.count)
-        try await ask(
-            keys.count,
+        try await state.ask(
+            keys.count, into: Array(repeating: [:], count: keys.count),
             { (store, tags) throws(RedisFault) in
                 for (key, tag) in zip(keys, tags) { try store.statistics(key, tag: tag) }
             },
-            { place, reply in
+            { found, place, reply in
                 reply.forEachPair { field, value in
                     if let field = field.string, let value = value.string { found[place][field] = value }
                 }
             })
-        return found
     }
 }

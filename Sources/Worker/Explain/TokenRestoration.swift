@@ -17,41 +17,46 @@ public struct TokensRestored: Sendable, Equatable {
     public init() {}
 }
 
-extension StateReader {
-    /// Workers that stopped because Redis lost its tokens continue without them.
-    public func acceptLoss() async throws(RedisFault) {
-        let nowMs = Loop.wallMs()
-        _ = try await ask { (store, tag) throws(RedisFault) in
-            try store.acceptLoss(nowMs: nowMs, tag: tag)
-        } _: {
-            !$0.isNull
-        }
-    }
+/// The restoring of an app's removed tokens on an operator's request: the layer above `StateReader`.
+public struct TokenRestoration: Sendable {
+    private let state: StateReader
+    private let app: String
+    private let cause: RemovalBrake.Cause
+    private let sinceMs: Int64
+    private let isDryRun: Bool
+    private var counts = TokensRestored()
 
     private static let page = 256
 
-    /// Restores an app's tokens that were removed for a cause since a time, unless they were bound again.
+    /// - Parameters:
+    ///   - cause: tokens that were removed for it.
+    ///   - sinceMs: since this time.
+    ///   - isDryRun: only counts, without changes.
+    public init(_ state: StateReader, app: String, cause: RemovalBrake.Cause, sinceMs: Int64, isDryRun: Bool) {
+        self.state = state
+        self.app = app
+        self.cause = cause
+        self.sinceMs = sinceMs
+        self.isDryRun = isDryRun
+    }
+
+    /// Restores the tokens, unless they were bound again.
     ///
     /// May be run again: a restored token counts once, because its tombstone is removed.
-    ///
-    /// - Parameter isDryRun: only counts, without changes.
-    public func restoreTokens(
-        app: String, cause: RemovalBrake.Cause, sinceMs: Int64, isDryRun: Bool
-    ) async throws(RedisFault) -> TokensRestored {
-        var counts = TokensRestored()
+    public mutating func run() async throws(RedisFault) -> TokensRestored {
         for bucket in 0..<Tombstone.buckets {
             var offset = 0
             while true {
-                let page = try await tombstones(app: app, bucket: bucket, sinceMs: sinceMs, offset: offset)
+                let page = try await tombstones(bucket: bucket, offset: offset)
                 let wanted = page.filter { $0.cause == cause.label }
                 let before = counts.restored
                 for tombstone in wanted {
                     guard let token = tombstone.token else { continue }
                     counts.found += 1
                     if isDryRun {
-                        try await look(tombstone, token, app: app, &counts)
+                        try await look(tombstone, token)
                     } else {
-                        try await revive(tombstone, token, app: app, &counts)
+                        try await revive(tombstone, token)
                     }
                 }
                 if page.count < Self.page { break }
@@ -62,10 +67,9 @@ extension StateReader {
         return counts
     }
 
-    private func tombstones(
-        app: String, bucket: Int, sinceMs: Int64, offset: Int
-    ) async throws(RedisFault) -> [Tombstone] {
-        try await ask { (store, tag) throws(RedisFault) in
+    private func tombstones(bucket: Int, offset: Int) async throws(RedisFault) -> [Tombstone] {
+        let (app, sinceMs) = (app, sinceMs)
+        return try await state.ask { (store, tag) throws(RedisFault) in
             try store.tombstones(
                 app: app, bucket: bucket, sinceMs: sinceMs, offset: offset, count: Self.page, tag: tag)
         } _: { reply in
@@ -78,15 +82,14 @@ extension StateReader {
         }
     }
 
-    private func look(
-        _ tombstone: Tombstone, _ token: BoundToken, app: String, _ counts: inout TokensRestored
-    ) async throws(RedisFault) {
-        let isFree = try await ask { (store, tag) throws(RedisFault) in
+    private mutating func look(_ tombstone: Tombstone, _ token: BoundToken) async throws(RedisFault) {
+        let app = app
+        let isFree = try await state.ask { (store, tag) throws(RedisFault) in
             try store.tokenField(app: app, tombstone, tag: tag)
         } _: { reply in
             reply.isNull || reply.string == tombstone.record
         }
-        let owner: Int64 = try await ask { (store, tag) throws(RedisFault) in
+        let owner: Int64 = try await state.ask { (store, tag) throws(RedisFault) in
             try store.owner(app: app, token: token.record.hex, tag: tag)
         } _: { reply in
             if reply.isNull { return 1 }
@@ -95,40 +98,33 @@ extension StateReader {
             }
             return owner.isBound || owner.isDead ? 1 : 2
         }
-        note(isFree ? owner : 0, &counts)
+        note(isFree ? owner : 0)
     }
 
-    private func revive(
-        _ tombstone: Tombstone, _ token: BoundToken, app: String, _ counts: inout TokensRestored
-    ) async throws(RedisFault) {
+    private mutating func revive(_ tombstone: Tombstone, _ token: BoundToken) async throws(RedisFault) {
+        let app = app
         // The copy first: nothing is pushed to the token until its owner entry agrees.
-        let stands = try await number { (store, tag) throws(RedisFault) in
-            try store.reviveToken(app: app, tombstone, tag: tag)
-        }
-        guard stands == 1 else { return note(0, &counts) }
-        let owner = try await number { (store, tag) throws(RedisFault) in
-            try store.reviveOwner(app: app, tombstone, token, tag: tag)
-        }
-        _ = try await number { (store, tag) throws(RedisFault) in
-            if owner == 1 {
-                try store.forgetTombstone(app: app, tombstone, token, tag: tag)
-            } else {
-                try store.dropToken(
-                    app: app, uid: tombstone.uid, token: token.record.hex, upTo: token.version,
-                    boundMs: token.record.boundMs, nowMs: Loop.wallMs(), tag: tag)
-            }
-        }
-        note(owner, &counts)
+        let stands = try await state.ask(
+            { (store, tag) throws(RedisFault) in try store.reviveToken(app: app, tombstone, tag: tag) },
+            { $0.int64 ?? 0 })
+        guard stands == 1 else { return note(0) }
+        let owner = try await state.ask(
+            { (store, tag) throws(RedisFault) in try store.reviveOwner(app: app, tombstone, token, tag: tag) },
+            { $0.int64 ?? 0 })
+        try await state.ask(
+            { (store, tag) throws(RedisFault) in
+                if owner == 1 {
+                    try store.forgetTombstone(app: app, tombstone, token, tag: tag)
+                } else {
+                    try store.dropToken(
+                        app: app, uid: tombstone.uid, token: token.record.hex, upTo: token.version,
+                        boundMs: token.record.boundMs, nowMs: Loop.wallMs(), tag: tag)
+                }
+            }, { _ in })
+        note(owner)
     }
 
-    /// One command with an integer reply; 0 for any other reply.
-    private func number(
-        _ send: (StateStore, UInt64) throws(RedisFault) -> Void
-    ) async throws(RedisFault) -> Int64 {
-        try await ask(send) { $0.int64 ?? 0 }
-    }
-
-    private func note(_ owner: Int64, _ counts: inout TokensRestored) {
+    private mutating func note(_ owner: Int64) {
         switch owner {
         case 1: counts.restored += 1
         case 2: counts.unbound += 1

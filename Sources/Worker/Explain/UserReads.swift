@@ -3,24 +3,27 @@ import Payload
 public import PushCore
 public import Redis
 
-/// Queries of commands about a user and the server.
-extension StateReader {
+/// What is stored about users, as the worker reads it: the layer above `StateReader`.
+public struct UserReads: Sendable {
+    let state: StateReader
+
+    public init(_ state: StateReader) { self.state = state }
+
     /// All inputs of `decide` for one recipient; leases are not applied yet.
     ///
     /// - Parameter group: the group with the member's level; nil if the member scan gave the level, or without a group.
     func recipient(
         app: String, uid: String, conversation: String, group: String?
     ) async throws(RedisFault) -> Recipient {
-        var recipient = Recipient(uid: uid)
-        try await ask(
-            group == nil ? 3 : 4,
+        try await state.ask(
+            group == nil ? 3 : 4, into: Recipient(uid: uid),
             { (store, tags) throws(RedisFault) in
                 try store.readConversation(app: app, uid: uid, conversation: conversation, tag: tags[0])
                 try store.readUser(app: app, uid: uid, tag: tags[1])
                 try store.readPresence(app: app, uid: uid, tag: tags[2])
                 if let group { try store.readMember(app: app, group: group, uid: uid, tag: tags[3]) }
             },
-            { place, reply in
+            { recipient, place, reply in
                 switch place {
                 case 0: _ = RecipientReplies.conversation(reply, into: &recipient)
                 case 1: RecipientReplies.user(reply, into: &recipient)
@@ -28,18 +31,17 @@ extension StateReader {
                 default: RecipientReplies.member(reply, into: &recipient)
                 }
             })
-        return recipient
     }
 
     /// The epoch of a gateway's lease; nil without a lease.
     func lease(_ gateway: String) async throws(RedisFault) -> Int64? {
-        try await ask({ (store, tag) throws(RedisFault) in try store.lease(gateway, tag: tag) }, { $0.int64 })
+        try await state.ask({ (store, tag) throws(RedisFault) in try store.lease(gateway, tag: tag) }, { $0.int64 })
     }
 
     func members(
         app: String, group: String, cursor: UInt64, count: Int
     ) async throws(RedisFault) -> MemberPage {
-        let page = try await ask(
+        let page = try await state.ask(
             { (store, tag) throws(RedisFault) in
                 try store.members(app: app, group: group, cursor: cursor, count: count, tag: tag)
             }, { MemberPage($0) })
@@ -47,77 +49,35 @@ extension StateReader {
         return page
     }
 
-    /// A pair's mark: its own, or the one in the common key of the members.
-    func mark(app: String, uid: String, kind: PairKind, id: String) async throws(RedisFault) -> PairMark? {
-        let own = try await ask(
-            { (store, tag) throws(RedisFault) in
-                try store.readMark(app: app, uid: uid, kind: kind, id: id, tag: tag)
-            }, { PairMark($0) })
-        guard kind == .message, own?.state != .ended else { return own }
-        return try await groupMark(app: app, uid: uid, id: id) ?? own
-    }
-
-    /// A finished member's mark in the common key; nil if there is none.
-    func groupMark(app: String, uid: String, id: String) async throws(RedisFault) -> PairMark? {
-        guard !uid.isEmpty else { return nil }
-        return try await ask(
-            { (store, tag) throws(RedisFault) in try store.readGroupMarks(app: app, uid: uid, id: id, tag: tag) },
-            { PairMark($0) })
-    }
-
-    /// Whether the badge ledger contains a message sent since then: it was counted, and is unread.
-    func ledgerHolds(
-        app: String, uid: String, message: String, sentSince: Int64
-    ) async throws(RedisFault) -> Bool {
-        try await ask(
-            { (store, tag) throws(RedisFault) in try store.readLedger(app: app, uid: uid, tag: tag) },
-            { StateStore.holds($0, message: message, sentSince: sentSince) })
-    }
-
-    /// The present answer of a claim.
-    func claimDryRun(_ request: ClaimRequest) async throws(RedisFault) -> ClaimReply {
-        let reply = try await ask(
-            { (store, tag) throws(RedisFault) in try store.claimDryRun(request, tag: tag) }, { ClaimReply($0) })
-        guard let reply else { throw RedisFault(.protocolViolation, "the claim has no reply") }
-        if request.subject.kind == .message, reply.state != .ended,
-            try await groupMark(app: request.app, uid: request.uid, id: request.subject.id) != nil
-        {
-            return ClaimReply(state: .ended, badge: nil)
-        }
-        return reply
-    }
-
     /// The devices that acknowledged a delivery of the message.
     func acks(app: String, uid: String, msgID: String) async throws(RedisFault) -> [String] {
-        try await ask(
+        try await state.ask(
             { (store, tag) throws(RedisFault) in try store.acks(app: app, uid: uid, msgID: msgID, tag: tag) },
             { StateStore.devices($0) })
     }
 
     /// Whether the token still belongs to this user.
     func standing(app: String, uid: String, token: BoundToken) async throws(RedisFault) -> OwnerReply.Standing {
-        try await ask(
+        try await state.ask(
             { (store, tag) throws(RedisFault) in try store.owner(app: app, token: token.record.hex, tag: tag) },
             { OwnerReply.standing($0, uid: uid, token: token) })
     }
 
     /// The owners of tokens, in their order; nil for a token that has none.
     func owners(app: String, tokens: ArraySlice<String>) async throws(RedisFault) -> [String?] {
-        var owners: [String?] = Array(repeating: nil, count: tokens.count)
-        try await ask(
-            tokens.count,
+        try await state.ask(
+            tokens.count, into: Array(repeating: nil, count: tokens.count),
             { (store, tags) throws(RedisFault) in
                 for (token, tag) in zip(tokens, tags) { try store.owner(app: app, token: token, tag: tag) }
             },
-            { place, reply in
+            { owners, place, reply in
                 if let owner = OwnerReply(reply), owner.isBound { owners[place] = owner.uid }
             })
-        return owners
     }
 
     /// The note about a message, for its revoke.
     func keptOriginal(app: String, msgID: String) async throws(RedisFault) -> KeptOriginal? {
-        try await ask(
+        try await state.ask(
             { (store, tag) throws(RedisFault) in try store.readOriginal(app: app, msgID: msgID, tag: tag) },
             { KeptOriginal($0) })
     }
@@ -127,14 +87,14 @@ extension StateReader {
     /// - Parameter kept: `keptOriginal`
     func original(app: String, msgID: String, _ kept: KeptOriginal?) async throws(RedisFault) -> CollapseID.Original {
         if let kept { return .known(kept.collapseID) }
-        let isMarked = try await ask(
+        let isMarked = try await state.ask(
             { (store, tag) throws(RedisFault) in try store.countGroupMarks(app: app, id: msgID, tag: tag) },
             { StateStore.hasGroupMarks($0) })
         return isMarked ? .known(nil) : .unknown
     }
 
     func activityState(app: String, uid: String, activityID: String) async throws(RedisFault) -> ActivityState {
-        try await ask(
+        try await state.ask(
             { (store, tag) throws(RedisFault) in
                 try store.activityState(app: app, uid: uid, activityID: activityID, tag: tag)
             }, { ActivityState($0) })
@@ -144,7 +104,7 @@ extension StateReader {
     func activityUsers(
         app: String, activityID: String, after last: String?, count: Int
     ) async throws(RedisFault) -> [String] {
-        try await ask(
+        try await state.ask(
             { (store, tag) throws(RedisFault) in
                 try store.activityUsers(app: app, activityID: activityID, after: last, count: count, tag: tag)
             }, { StateStore.activityUsers($0) })
@@ -152,15 +112,13 @@ extension StateReader {
 
     /// The number on the user's icons.
     public func badge(app: String, uid: String) async throws(RedisFault) -> Int64 {
-        var reading: BadgeReading?
-        var size: Int64 = 0
-        try await ask(
-            2,
+        let (reading, size) = try await state.ask(
+            2, into: (BadgeReading?.none, Int64(0)),
             { (store, tags) throws(RedisFault) in
                 try store.readBadge(app: app, uid: uid, baseTag: tags[0], sizeTag: tags[1])
             },
-            { place, reply in
-                if place == 0 { reading = BadgeReading(base: reply) } else { size = reply.int64 ?? 0 }
+            { read, place, reply in
+                if place == 0 { read.0 = BadgeReading(base: reply) } else { read.1 = reply.int64 ?? 0 }
             })
         return reading?.badge(size: size) ?? 0
     }
@@ -202,7 +160,7 @@ extension StateReader {
     }
 
     private func stored(app: String, uid: String) async throws(RedisFault) -> Recipient {
-        try await ask({ (store, tag) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: tag) }) {
+        try await state.ask({ (store, tag) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: tag) }) {
             reply in
             var recipient = Recipient(uid: uid)
             RecipientReplies.user(reply, into: &recipient)
@@ -212,7 +170,7 @@ extension StateReader {
 
     /// The user's own mutes, also ended ones.
     private func mutes(app: String, uid: String) async throws(RedisFault) -> [MutedConversation] {
-        try await ask(
+        try await state.ask(
             { (store, tag) throws(RedisFault) in try store.readConversations(app: app, uid: uid, tag: tag) },
             { RecipientReplies.mutes($0) })
     }
@@ -221,8 +179,9 @@ extension StateReader {
     private func presence(
         app: String, uid: String
     ) async throws(RedisFault) -> ([DevicePresence], malformed: [UserFacts.Malformed]) {
-        try await ask({ (store, tag) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: tag) }) {
-            reply in
+        try await state.ask({ (store, tag) throws(RedisFault) in
+            try store.readPresence(app: app, uid: uid, tag: tag)
+        }) { reply in
             var recipient = Recipient(uid: uid)
             RecipientReplies.presence(reply, into: &recipient)
             var malformed: [UserFacts.Malformed] = []
@@ -236,8 +195,21 @@ extension StateReader {
         }
     }
 
-    /// Reads a lease that does not exist; in a cluster, from one node.
-    public func ping() async throws(RedisFault) { _ = try await lease("-") }
+    /// For how long APNs wants the device left alone (429), as a worker noted it; nil: it does not.
+    func pauseMs(app: String, uid: String, device: String, nowMs: Int64) async throws(RedisFault) -> Int64? {
+        let until = try await state.ask(
+            { (store, tag) throws(RedisFault) in
+                try store.readPause(app: app, uid: uid, device: device, tag: tag)
+            }, { $0.string.flatMap { Int64($0) } })
+        return until.flatMap { $0 > nowMs ? $0 &- nowMs : nil }
+    }
+
+    /// The background pushes of a device in its hour; nil: it has had none lately.
+    func hour(app: String, uid: String, device: String) async throws(RedisFault) -> DeviceHour? {
+        try await state.ask(
+            { (store, tag) throws(RedisFault) in try store.readHour(app: app, uid: uid, device: device, tag: tag) },
+            { $0.string.flatMap { DeviceHour($0) } })
+    }
 }
 
 /// The stored data of one user of one app.
