@@ -77,4 +77,7 @@ FURTHER = [
            "isUnknownPush = true\n                return moved(to: .step(.record))",
            'isUnknownPush = !mutant("report-any-pid")\n'
            '                return moved(to: .step(mutant("report-any-pid") ? .mark(.message) : .record))'),
+    Defect("ledger-short", "the ledger of unread messages lives ten days", STATE + "StateKeys.swift",
+           "static let ledgerSeconds: Int64 = 3_456_000",
+           'static let ledgerSeconds: Int64 = mutant("ledger-short") ? 864_000 : 3_456_000'),
 ]

@@ -180,19 +180,32 @@ final class RecipientWaits {
     /// A partition's window is full, and several apps have records in it: pushes that only wait for their device are
     /// parked until the device is free.
     func parkQueued(_ isFull: (EventJob) -> Bool) {
+        let dueMs = shard.steadyMs &+ shard.limits.outOfHandMs
+        for job in mayPark(where: { $0.event.parked == nil && isFull($0.event) })
+        where parkQueued(job, .share, dueMs: dueMs, afterNanos: 0) {
+            ends.endIfComplete(job)
+        }
+    }
+
+    /// Recipients that may wait in the topic now, in their order.
+    private func mayPark(where isWanted: (RecipientJob) -> Bool) -> [RecipientJob] {
         var jobs: [RecipientJob] = []
-        work.recipients.forEach { job in
-            guard job.event.parked == nil, isFull(job.event), job.mayPark, job.machine.isOpen else { return }
-            jobs.append(job)
+        work.recipients.forEach { if $0.mayPark, $0.machine.isOpen, isWanted($0) { jobs.append($0) } }
+        return jobs.sorted { $0.order < $1.order }
+    }
+
+    /// - Returns: whether a push of the recipient has waited for its turn for so long.
+    @discardableResult
+    private func parkQueued(_ job: RecipientJob, _ cause: ParkCause, dueMs: Int64, afterNanos: UInt64) -> Bool {
+        var hasParked = false
+        for index in job.devices.indices
+        where job.devices[index].isQueued
+            && shard.nowNanos &- (job.devices[index].push?.startedNanos ?? 0) >= afterNanos
+        {
+            devices.park(job, index, cause, dueMs: dueMs)
+            hasParked = true
         }
-        for job in jobs.sorted(by: { $0.order < $1.order }) {
-            var hasParked = false
-            for index in job.devices.indices where job.devices[index].isQueued {
-                devices.park(job, index, .share, dueMs: shard.steadyMs &+ shard.limits.outOfHandMs)
-                hasParked = true
-            }
-            if hasParked { ends.endIfComplete(job) }
-        }
+        return hasParked
     }
 
     // MARK: While Redis takes no writes
@@ -213,20 +226,12 @@ final class RecipientWaits {
 
     /// Several times a second: pushes that wait for their turn do not keep the event open either, where a push of it was accepted.
     func parkAllUnclaimed() {
-        var jobs: [RecipientJob] = []
-        work.recipients.forEach { job in
-            guard job.flags.contains(.owesClaim), job.mayPark, job.machine.isOpen,
-                job.event.hasManyRecipients || job.flags.contains(.accepted), job.event.digest == nil
-            else { return }
-            jobs.append(job)
+        let jobs = mayPark { job in
+            job.flags.contains(.owesClaim) && job.event.digest == nil
+                && (job.event.hasManyRecipients || job.flags.contains(.accepted))
         }
-        for job in jobs.sorted(by: { $0.order < $1.order }) {
-            for index in job.devices.indices
-            where job.devices[index].isQueued
-                && shard.nowNanos &- (job.devices[index].push?.startedNanos ?? 0) > Self.queuedNanos
-            {
-                devices.park(job, index, .behind, dueMs: shard.steadyMs &+ RecipientEnds.behindMs)
-            }
+        for job in jobs {
+            parkQueued(job, .behind, dueMs: shard.steadyMs &+ RecipientEnds.behindMs, afterNanos: Self.queuedNanos)
             parkUnclaimed(job)
             ends.endIfComplete(job)
         }
