@@ -69,7 +69,7 @@ public final class APNsClient {
         pushes = HeldPushes(context)
         pool = ConnectionPool(context, credential: self.credential, pushes: pushes)
         attempts = PushAttempts(context, credential: self.credential, pushes: pushes, pool: pool)
-        context.client = self
+        context.client = Unmanaged.passUnretained(self)
         tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
         answerTimer = LoopTimer(loop: loop) { [unowned self] in answersDue() }
         retryTimer = LoopTimer(loop: loop) { [unowned self] in retriesDue() }

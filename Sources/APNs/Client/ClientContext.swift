@@ -10,8 +10,8 @@ final class ClientContext {
     let metrics: APNsMetrics
     let log: Log
     var random: SmallRandom
-    /// The client of the reports, which owns this. (Unsafe: a count of references per push would be for nothing.)
-    unowned(unsafe) var client: APNsClient?
+    /// The client of the reports, which owns this. (Unmanaged: a count of references per push would be for nothing.)
+    var client: Unmanaged<APNsClient>?
     unowned var delegate: (any APNsClientDelegate)?
 
     init(
@@ -29,25 +29,21 @@ final class ClientContext {
 
     /// A push has ended.
     func finished(_ tag: UInt64, _ outcome: PushOutcome, attempts: Int) {
-        guard let client else { return }
-        delegate?.apns(client, didFinish: tag, outcome: outcome, attempts: attempts)
+        client?._withUnsafeGuaranteedRef {
+            delegate?.apns($0, didFinish: tag, outcome: outcome, attempts: attempts)
+        }
     }
 
     /// A push waits because its device backs off.
-    func held(_ tag: UInt64) {
-        guard let client else { return }
-        delegate?.apns(client, didHold: tag)
-    }
+    func held(_ tag: UInt64) { client?._withUnsafeGuaranteedRef { delegate?.apns($0, didHold: tag) } }
 
     /// A push is set aside until its owner has checked it.
     func wantsCheck(_ tag: UInt64, _ ticket: PushTicket) {
-        guard let client else { return }
-        delegate?.apns(client, wantsCheck: tag, ticket: ticket)
+        client?._withUnsafeGuaranteedRef { delegate?.apns($0, wantsCheck: tag, ticket: ticket) }
     }
 
     /// Something changed that does not concern one push.
     func changed(_ event: APNsClientEvent) {
-        guard let client else { return }
-        delegate?.apns(client, stateChanged: event)
+        client?._withUnsafeGuaranteedRef { delegate?.apns($0, stateChanged: event) }
     }
 }

@@ -26,7 +26,10 @@ final class APNsConnection {
     private let link: Link
     private var forwarder: LinkForwarder?
     private let session: HTTP2Session
+    /// Its turns enclose the events of the link and the session.
     private unowned let client: APNsClient
+    private unowned let pool: ConnectionPool
+    private unowned let attempts: PushAttempts
     private let loop: Loop
     private let authority: String
     private var hasComparedClocks = false
@@ -37,6 +40,8 @@ final class APNsConnection {
         identity: ClientIdentity, rules: ConnectionMachine.Rules
     ) throws(HTTP2Fault) {
         self.client = client
+        pool = client.pool
+        attempts = client.attempts
         self.loop = loop
         self.serial = serial
         self.route = route
@@ -53,8 +58,8 @@ final class APNsConnection {
         let forwarder = LinkForwarder(self)
         self.forwarder = forwarder
         link.delegate = forwarder
-        link.lookUp = client.pool.lookUp
-        link.orderAddresses = { [unowned client] in client.pool.orderAddresses($0) }
+        link.lookUp = pool.lookUp
+        link.orderAddresses = { [unowned pool] in pool.orderAddresses($0) }
         session.delegate = self
         link.open()
     }
@@ -139,7 +144,7 @@ final class APNsConnection {
         do {
             try session.drainOutput { link.write($0) }
         } catch {
-            client.pool.broke(self, fault: error.description)
+            pool.broke(self, fault: error.description)
         }
     }
 
@@ -170,18 +175,18 @@ extension APNsConnection: LinkOwner {
         do {
             try session.receive(bytes)
         } catch {
-            return client.pool.broke(self, fault: error.description)
+            return pool.broke(self, fault: error.description)
         }
         guard machine.phase != .closed else { return }
         flush()
-        if session.isDone { client.pool.broke(self, fault: session.complaint ?? "the HTTP/2 session is over") }
+        if session.isDone { pool.broke(self, fault: session.complaint ?? "the HTTP/2 session is over") }
     }
 
     func linkClosed(_ reason: LinkFault) {
         let client = client
         client.enter()
         defer { client.leave() }
-        client.pool.broke(self, fault: reason.description)
+        pool.broke(self, fault: reason.description)
     }
 }
 
@@ -199,32 +204,32 @@ extension APNsConnection: HTTP2SessionDelegate {
             let date = fields.first("date").flatMap { HTTPDate.seconds($0) }
             if let date { client.credential.noteServerDate(date) }
         }
-        client.attempts.answerBegan(stream, status: fields.status, retryAfterSeconds: retryAfter, on: self)
+        attempts.answerBegan(stream, status: fields.status, retryAfterSeconds: retryAfter, on: self)
     }
 
     func http2(
         _ session: HTTP2Session, stream: HTTP2Stream, didReceiveData bytes: UnsafeRawBufferPointer, endStream: Bool
     ) {
-        client.attempts.answerBody(stream, bytes, on: self)
+        attempts.answerBody(stream, bytes, on: self)
     }
 
     func http2(_ session: HTTP2Session, stream: HTTP2Stream, didEnd end: StreamEnd) {
-        client.attempts.streamEnded(stream, end, on: self)
+        attempts.streamEnded(stream, end, on: self)
     }
 
     func http2(_ session: HTTP2Session, didReceiveSettings settings: PeerSettings) {
         let streams = settings.maxConcurrentStreams
         switch machine.settings(maxStreams: streams == .max ? nil : streams, nowNanos: loop.nowNanos) {
-        case .becameReady: client.pool.ready(self)
+        case .becameReady: pool.ready(self)
         case .nothing, .limitChanged: break
         }
     }
 
     func http2(_ session: HTTP2Session, didReceiveGoAway goAway: GoAway) {
-        client.pool.goes(self, goAway)
+        pool.goes(self, goAway)
     }
 
     func http2(_ session: HTTP2Session, didReceivePingAck opaque: UInt64) {
-        if let nanos = machine.pingAcknowledged(nowNanos: loop.nowNanos) { client.pool.pingAnswered(nanos) }
+        if let nanos = machine.pingAcknowledged(nowNanos: loop.nowNanos) { pool.pingAnswered(nanos) }
     }
 }

@@ -166,7 +166,7 @@ final class ConnectionPool {
         guard let client = context.client else { return }
         do {
             let connection = try APNsConnection(
-                client: client, loop: context.loop, serial: lastSerial & .max, route: route,
+                client: client.takeUnretainedValue(), loop: context.loop, serial: lastSerial & .max, route: route,
                 endpoint: context.endpoint, identity: credential.identity, rules: rules)
             connections.append(connection)
         } catch {
