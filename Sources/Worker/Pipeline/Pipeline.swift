@@ -8,15 +8,12 @@ import Telemetry
 /// The path of every record within one shard: read, fanned out, looked up, decided, claimed, sent, recorded, settled.
 ///
 /// Each stage is a component with its own state. It puts ready work into its trays, and `turn` carries the trays in the
-/// order of the path. The pipeline wires the components, routes each answer to the component that asked, and checks
-/// capacity. Loop-bound: all of it runs on the shard's thread, without locks and without suspension.
+/// order of the path. The pipeline is the layer above all of them: it makes them, and has the order of a turn, of a tick and of
+/// the end. Loop-bound: all of it runs on the shard's thread, without locks and without suspension.
 final class Pipeline {
     let shard: ShardContext
     let work: WorkTable
-    let events: Intake
-    let userState: Intake
-    /// For large groups. A separate consumer, so that waiting members hold back no other events.
-    let chunks: Intake
+    let intakes: Intakes
     let planner: Planner
     let fanOut: FanOut
     let lookup: Lookup
@@ -31,19 +28,23 @@ final class Pipeline {
     let userStates: UserStates
     let badgeUpdates: BadgeUpdates
     let stateWatch: StateWatch
-    /// Events wait for the user state present at the assignment: since this time (monotonic); nil if they do not.
-    var stateFirstNanos: UInt64?
     let newestBadges: NewestBadges
     let clock: ClockGuard
     let tokenLoss: TokenLossGuard
     let dataAge: DataAgeGuard
     let apps: AppTable
+    let room: WorkRoom
+    let counts: CountWriter
+    let figures: PipelineFigures
+    let parkedEvents: ParkedEvents
+    private let ends: EventEnds
+    private let stateFirst: StateFirst
+    private let redisAnswers: RedisAnswers
+    private let brokerAnswers: BrokerAnswers
     /// Denied members: routed after all decisions of this turn, and their marks are built after that.
     private let denied = Tray<RecipientJob>()
-    /// As of the last second.
-    var waiting = WaitingPushes()
-    var tickTimer: LoopTimer?
-    var stateTimer: LoopTimer?
+    private var tickTimer: LoopTimer?
+    private var stateTimer: LoopTimer?
     weak var owner: (any PipelineOwner)?
 
     init(_ parts: PipelineParts) {
@@ -52,10 +53,8 @@ final class Pipeline {
             capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax,
             isShared: parts.limits.isShared, ofProcess: parts.shared.conversations)
         apps = AppTable(parts.apps)
-        events = Intake(shard, consumer: parts.events, classes: [.events], batch: parts.limits.pollBatch)
-        userState = Intake(
-            shard, consumer: parts.userState, classes: [.userState, .parked], batch: parts.limits.pollBatch)
-        chunks = Intake(shard, consumer: parts.chunks, classes: [.chunks], batch: parts.limits.chunkBatch)
+        intakes = Intakes(shard, parts)
+        let (events, userState, chunks) = (intakes.events, intakes.userState, intakes.chunks)
         planner = Planner(shard, outbox: parts.outbox, topic: parts.topics.chunks)
         fanOut = FanOut(shard, work, planner: planner)
         lookup = Lookup(shard, work)
@@ -70,8 +69,7 @@ final class Pipeline {
         recorder = Recorder(shard, work, topics: parts.topics, outbox: parts.outbox, results: parts.results)
         bursts = Bursts(shard, work)
         dispatcher = Dispatcher(
-            shard, work, claims: claims, sender: sender, recorder: recorder, bursts: bursts,
-            parking: parking)
+            shard, work, claims: claims, sender: sender, recorder: recorder, bursts: bursts, parking: parking)
         digests = Digests(shard, apps: apps.byID)
         userStates = UserStates(
             shard, results: parts.stateResults ? (outbox: parts.outbox, topic: parts.topics.stateResults) : nil)
@@ -84,6 +82,25 @@ final class Pipeline {
         dataAge = DataAgeGuard(
             shard, apps, lookup: lookup, userStates: userStates, clock: clock, tokenLoss: tokenLoss, [events, chunks],
             userState: userState, source: parts.replaySource, stopsReading: parts.stopsAtTokenLoss)
+        room = WorkRoom(
+            shard, work, intakes, fanOut: fanOut, sender: sender, parking: parking, userStates: userStates)
+        counts = CountWriter(shard, intakes, otherGroup: dataAge.otherGroup)
+        ends = EventEnds(shard, work, intakes, parking: parking, digests: digests)
+        parkedEvents = ParkedEvents(
+            shard, work, intakes, apps: apps, fanOut: fanOut, sender: sender, recorder: recorder, parking: parking,
+            userStates: userStates, waits: dispatcher.waits, ends: ends, room: room)
+        stateFirst = StateFirst(shard, intakes)
+        figures = PipelineFigures(
+            shard, work, intakes, apps: apps, fanOut: fanOut, lookup: lookup, claims: claims, sender: sender,
+            recorder: recorder, parking: parking, userStates: userStates, badges: newestBadges, room: room)
+        redisAnswers = RedisAnswers(
+            shard, work, lookup: lookup, fanOut: fanOut, claims: claims, dispatcher: dispatcher, sender: sender,
+            recorder: recorder, userStates: userStates, bursts: bursts, digests: digests, badgeUpdates: badgeUpdates,
+            newestBadges: newestBadges,
+            guards: GuardAnswers(tokenLoss: tokenLoss, clock: clock, dataAge: dataAge, counts: counts))
+        brokerAnswers = BrokerAnswers(
+            shard, work, recorder: recorder, planner: planner, badgeUpdates: badgeUpdates, parking: parking,
+            userStates: userStates, recipientEnds: dispatcher.ends, eventEnds: ends)
         claims.didOwe = { [unowned userStates] in userStates.watch($0) }
         shard.runTurn = { [unowned self] in turn() }
     }
@@ -92,24 +109,24 @@ final class Pipeline {
     func start() throws(LoopFault) {
         shard.loop.assertOnLoop()
         sender.start()
-        shard.store.client.delegate = self
+        shard.store.client.delegate = redisAnswers
         shard.store.client.start()
         try recorder.outbox.start(
-            recorder.topics, didSettle: { [unowned self] in didSettleRecord($0) },
+            recorder.topics, didSettle: { [unowned brokerAnswers] in brokerAnswers.didSettleRecord($0) },
             didTakeReports: { [unowned self] in shard.requestTurn() },
-            keepsWork: { [unowned self] in keepsWork(ofRecord: $0) },
+            keepsWork: { [unowned brokerAnswers] in brokerAnswers.keepsWork(ofRecord: $0) },
             didFail: { [unowned self] in owner?.pipelineDidMeetFatalError(.kafka) })
         dataAge.otherGroup.didMeet = { [unowned self] _ in owner?.pipelineDidMeetFatalError(.otherGroup) }
         tickTimer = LoopTimer(loop: shard.loop) { [unowned self] in tick() }
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
         stateTimer = LoopTimer(loop: shard.loop) { [unowned self] in watchState() }
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
-        for intake in intakes {
+        for intake in intakes.all {
             // Until Redis has said the time.
             intake.block(.clock, true)
             try intake.start(owner: self)
         }
-        for intake in [userState, chunks, events] { intakeIsReadable(intake) }
+        for intake in [intakes.userState, intakes.chunks, intakes.events] { intakeIsReadable(intake) }
     }
 
     /// Adds an app, from the next record on.
@@ -123,9 +140,9 @@ final class Pipeline {
 
     /// Stops reading, and hands back everything that is not in flight. Pushes in flight continue to their end.
     func stopIntake() {
-        for intake in intakes { intake.close() }
+        for intake in intakes.all { intake.close() }
         dataAge.cancel()
-        for intake in intakes { parking.handBack(of: intake) { _ in true } }
+        for intake in intakes.all { parking.handBack(of: intake) { _ in true } }
         handBack({ _ in true }, changes: { _ in true })
         userStates.handBack()
         badgeUpdates.close()
@@ -134,13 +151,13 @@ final class Pipeline {
 
     /// Leaves the group with the settled offsets. `pipelineDidClose` reports the end.
     func close() {
-        for intake in intakes { intake.leaveGroup() }
+        for intake in intakes.all { intake.leaveGroup() }
     }
 
     /// Closes Redis and APNs; no outcome comes any more.
     func shut() {
         dataAge.cancel()
-        for intake in intakes { intake.cancel() }
+        for intake in intakes.all { intake.cancel() }
         recorder.outbox.cancel()
         shard.timers.cancel()
         tickTimer?.cancel()
@@ -148,11 +165,6 @@ final class Pipeline {
         shard.store.client.delegate = nil
         shard.store.client.close()
         sender.close()
-    }
-
-    /// Unsettled work: records read and not settled, and their dependencies.
-    var pendingCount: Int {
-        work.events.count + userStates.count + work.badgeUpdates.count + newestBadges.count + parking.count
     }
 
     // MARK: A turn
@@ -183,10 +195,10 @@ final class Pipeline {
         takeSettled()
         shard.enter(.read)
         expand()
-        pollIfReady()
+        room.pollIfReady()
         sender.notifyVacated()
-        writeForRevocations()
-        for intake in intakes { intake.endRevocation() }
+        counts.writeForRevocations()
+        for intake in intakes.all { intake.endRevocation() }
         shard.enter(.lookup)
         lookup.sendGathered()
         // The rest of the turn: the APNs clients' submissions, and the links' collected output.
@@ -194,13 +206,13 @@ final class Pipeline {
     }
 
     private func takeRecords() {
-        userState.received.takeAll { accept($0, userState) }
-        events.received.takeAll { accept($0, events) }
-        chunks.received.takeAll { accept($0, chunks) }
-        for intake in intakes { intake.rejected.takeAll { reject($0, intake) } }
+        intakes.userState.received.takeAll { accept($0, intakes.userState) }
+        intakes.events.received.takeAll { accept($0, intakes.events) }
+        intakes.chunks.received.takeAll { accept($0, intakes.chunks) }
+        for intake in intakes.all { intake.rejected.takeAll { parkedEvents.reject($0, intake) } }
         userStates.refused.takeAll { job, record in recorder.writeDeadLetter(record, tag: job.tag(.deadLetter)) }
-        takeParked()
-        if events.isClosing { digests.events.removeAll { _ in true } }
+        parkedEvents.take()
+        if intakes.events.isClosing { digests.events.removeAll { _ in true } }
         digests.events.takeAll(fanOut.begin)
         expand()
     }
@@ -321,7 +333,7 @@ final class Pipeline {
         for tray in [userStates.done, badgeUpdates.done] {
             tray.takeAll(userStates.settle)
         }
-        badgeUpdates.endedEvents.takeAll(release)
+        badgeUpdates.endedEvents.takeAll(ends.release)
     }
 
     /// The recipient has ended: its place is free for another.
@@ -338,39 +350,7 @@ final class Pipeline {
         bursts.leave(job)
         job.leaveContent()
         work.remove(job)
-        release(job.event)
-    }
-
-    /// The event has one open part less. The last one settles its offset, unless it was handed back.
-    func release(_ event: EventJob) {
-        if event.openParts == 1, takeParting(of: event) == .kept { return parking.wait(event) }
-        if !work.release(event) { return }
-        let counted = event.takeCounts()
-        if let parked = event.parked {
-            if event.isHandedBack {
-                parking.drop(parked)
-            } else {
-                parked.batch.counted.add(counted)
-                parking.end(parked)
-            }
-            return userState.mayEndRevocation()
-        }
-        let intake = intake(of: event)
-        if let origin = event.origin, !event.isHandedBack {
-            intake.settle(origin.place, counted, origin.partition.partition)
-        } else if event.origin == nil, !event.isHandedBack {
-            shard.statistics.settled(counted, at: .none)
-        }
-        if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
-        intake.mayEndRevocation()
-    }
-
-    var intakes: [Intake] { [events, userState, chunks] }
-
-    /// The intake of its record.
-    func intake(of event: EventJob) -> Intake {
-        if event.parked != nil { return userState }
-        return event.chunkPart == nil ? events : chunks
+        ends.release(job.event)
     }
 
     // MARK: Records
@@ -396,15 +376,189 @@ final class Pipeline {
         case .userState(let state):
             userStates.apply(state, of: event, app: app, intake, origin, key: record.key, value: raw)
         case .message, .liveActivity:
-            if parkUntilItsTime(record, event, raw) == .kept { return }
-            if parkOverShare(record, event, raw, app) == .kept { return }
+            if parkedEvents.parkUntilItsTime(record, event, raw) == .kept { return }
+            if parkedEvents.parkOverShare(record, event, raw, app) == .kept { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
-            beginEvent(event, raw, of: app, origin)
+            parkedEvents.beginEvent(event, raw, of: app, origin)
         }
     }
 
-    /// Bad records go to the dead-letter topic with reason and place, and reading continues (contract section 0).
-    func reject(_ record: RejectedRecord, _ intake: Intake) {
-        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
+    // MARK: Chunks
+
+    private func beginChunk(_ chunk: ChunkRecord, _ event: Event, _ origin: EventJob.Origin) {
+        guard let app = apps[event.app], case .message(let message) = event.body else {
+            return intakes.chunks.settle(origin.place)
+        }
+        var origin = origin
+        origin.source = chunk.source
+        fanOut.begin(EventJob(message, of: event, app: app, raw: chunk.raw, origin: origin, chunk: chunk))
     }
+
+    private func takeRefusedChunks() {
+        planner.refused.takeAll { event, members in
+            event.plan?.unackedCount -= 1
+            if !event.isHandedBack { fanOut.start(members, of: event) }
+            ends.release(event)
+        }
+    }
+
+    // MARK: Room
+
+    /// Starts recipients as far as there is room: slots, and Redis keeps up.
+    private func expand() {
+        if fanOut.hasOpen {
+            fanOut.start(room.forRecipients)
+            shard.enter(.lookup)
+            fanOut.candidates.takeAll(readRecipient)
+            shard.enter(.read)
+        }
+        // Events that were handed back are there too, with nothing open.
+        fanOut.fullyStarted.takeAll { event in
+            recorder.flushDeliveries(of: event)
+            event.dropContentIfUnused()
+            ends.release(event)
+        }
+    }
+
+    /// Changes of the user or of its tokens are read and Redis has not stored them: what was read is not the present state.
+    private func waitForChanges(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
+        let isWaiting = shard.unstoredChanges.contains(
+            app: job.event.app.id, uid: job.uid, candidate.recipient.tokens)
+        guard isWaiting, candidate.decision?.waitsForChanges ?? true else { return .goesOn }
+        if dispatcher.waits.parkForChanges(job, candidate) == .kept { lookup.passed(job) } else { lookup.postpone(job) }
+        return .kept
+    }
+
+    // MARK: Time
+
+    private func run(_ item: DueItem) {
+        switch item {
+        case .postponedCandidates: lookup.readPostponed(evenIfEarly: false)
+        case .retryStep(let ref): dispatcher.waits.retryStep(ref)
+        case .memberMarks: recorder.sendGathered()
+        case .acks(let ref): dispatcher.waits.lookForAcks(ref)
+        case .hold(let ref): dispatcher.waits.endHold(ref)
+        case .pace(let app): sender.goOn(app)
+        case .burst(let key, let window): bursts.end(key, window: window)
+        case .badgeUpdate(let ref): badgeUpdates.start(ref)
+        case .retryCheck(.recipient(let device)): sender.retryCheck(device)
+        case .retryCheck(.badgeUpdate(let device)): badgeUpdates.check(device)
+        case .retryRead(let ref): fanOut.retryRead(ref)
+        case .retryChange(let ref): userStates.retry(ref)
+        }
+    }
+
+    private func tick() {
+        clock.look()
+        for intake in intakes.all {
+            intake.tick(hasRoom: room.isThere(for: intake), commits: intake !== intakes.userState)
+            intakes.noteShare(of: intake)
+            intake.block(.denied, recorder.outbox.denial != nil)
+        }
+        intakes.events.watchShares(of: intakes.all.flatMap(\.consumer.topics))
+        // Live devices do not wait until APNs has room for the rest of a giant group, or Redis for some of its members.
+        work.events.forEach { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
+        work.events.forEach { if parking.mustLeave($0) { ends.takeParting(of: $0) } }
+        expand()
+        parkedEvents.parkWhatWaits()
+        parking.tick()
+        dispatcher.releaseBrakes(of: apps.values)
+        if room.isThere, !intakes.events.isClosing, !clock.isStopped { digests.poll() }
+        room.holdStateIfRefused()
+        shard.unstoredCounts.sweep(isWhole: shard.share.isWhole, nowNanos: shard.nowNanos)
+        newestBadges.lookAgain()
+        badgeUpdates.leaveUnsent()
+        counts.look()
+        dataAge.beatAndCommit()
+        tokenLoss.ask()
+        figures.sample()
+        owner?.pipelineDidTick()
+        tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
+        shard.requestTurn()
+    }
+
+    private func watchState() {
+        if dataAge.hasComparedEnds() { stateWatch.look(nowNanos: shard.nowNanos) }
+        stateFirst.look()
+        parking.lookAgain()
+        let isStopped = tokenLoss.isStopped || clock.isStopped || shard.isRedisBehind
+        parkedEvents.look(mayBegin: !stateFirst.isWaiting && !isStopped)
+        for twin in claims.takeFreed() { dispatcher.ends.twinEnded(twin) }
+        sender.parkOverdue()
+        if shard.writes.refusesSome(nowNanos: shard.nowNanos) { settleUnclaimed() }
+        stateTimer?.arm(afterNanos: StateWatch.lookNanos)
+    }
+
+    /// While Redis takes no writes, only committed offsets keep a crash from repeating pushes.
+    private func settleUnclaimed() {
+        sender.parkUnclaimed()
+        dispatcher.waits.parkAllUnclaimed()
+        for intake in intakes.all { intake.consumer.commitChanges() }
+    }
+
+    // MARK: Hand-back
+
+    /// Hands back everything of these events that is not in flight; their offsets remain.
+    private func handBack(_ isGoing: (EventJob) -> Bool, changes isGoingChange: (ChangeJob) -> Bool) {
+        work.events.forEach { if isGoing($0) { $0.parked?.isHandedBack = true } }
+        fanOut.handBack(isGoing)
+        for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {
+            dispatcher.withdrew(device)
+        }
+        work.recipients.forEach { job in
+            if isGoing(job.event) { dispatcher.handBack(job) }
+        }
+        badgeUpdates.handBack(isGoing, changes: isGoingChange)
+        work.events.forEach { event in
+            if isGoing(event) { recorder.flushDeliveries(of: event, evenIfUndecided: true) }
+        }
+        shard.requestTurn()
+    }
+}
+
+// Rebalances and the end.
+extension Pipeline: IntakeOwner {
+    func intakeIsReadable(_ intake: Intake) {
+        shard.enter(.read)
+        intake.poll(hasRoom: room.isThere(for: intake))
+    }
+
+    func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
+        parking.handBack(of: intake, partitions.contains)
+        handBack(
+            { intakes.of($0) === intake && $0.isOf(partitions) }, changes: { $0.isOf(intake, partitions) })
+    }
+
+    func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
+        if parking.hasWork(of: partitions, intake) { return true }
+        if intake === intakes.userState, userStates.count > 0 { return true }
+        if badgeUpdates.hasWork(where: { $0.isOf(intake, partitions) }) { return true }
+        if counts.hasUncounted(intake, partitions) { return true }
+        return work.events.contains { intakes.of($0) === intake && $0.isOf(partitions) }
+    }
+
+    func intakeDidAssign(_ intake: Intake) {
+        counts.look()
+        if intake === intakes.userState { stateWatch.restart() }
+        if intake !== intakes.userState, !intake.consumer.assignment.isEmpty { stateFirst.begin() }
+        shard.metrics.assignedPartitions.set(intakes.assignedCount)
+        intakes.noteShare(of: intake)
+    }
+
+    /// The ends that were noted belong to the earlier epoch.
+    func intakeDidRestart(_ intake: Intake) {
+        if intake === intakes.userState { stateWatch.restart() }
+    }
+
+    func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
+
+    func intakeDidLearnCommitted(_ intake: Intake) {
+        if intake === intakes.userState { dataAge.compareCommitted() }
+    }
+
+    func intakeDidClose(_ intake: Intake) {
+        if intakes.all.allSatisfy(\.consumer.isClosed) { owner?.pipelineDidClose() }
+    }
+
+    func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError(.kafka) }
 }

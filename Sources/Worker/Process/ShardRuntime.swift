@@ -62,7 +62,7 @@ package final class ShardRuntime: PipelineOwner {
     }
 
     /// The open work of the shard; empty without work.
-    package var leftovers: [(part: String, count: Int)] { pipeline.leftovers }
+    package var leftovers: [(part: String, count: Int)] { pipeline.figures.leftovers }
 
     /// States that cannot be (`ShardContext.mistake`).
     package var internalErrors: Int { Int(clamping: pipeline.shard.metrics.internalErrors.value) }
@@ -89,24 +89,25 @@ package final class ShardRuntime: PipelineOwner {
                         heldDevices: client.apns.heldDevices))
             }
         }
+        let (intakes, figures) = (pipeline.intakes, pipeline.figures)
         return ShardStatus(
-            index: index, assignedPartitions: pipeline.assignedCount, pausedPartitions: pipeline.pausedCount,
-            kafkaReach: pipeline.kafkaReach, isRedisReady: pipeline.shard.store.client.isWhole,
+            index: index, assignedPartitions: intakes.assignedCount, pausedPartitions: intakes.pausedCount,
+            kafkaReach: intakes.kafkaReach, isRedisReady: pipeline.shard.store.client.isWhole,
             redisFault: pipeline.shard.store.client.faultText,
             redisRefusal: pipeline.shard.writes.refusal?.code,
             owedClaims: pipeline.recorder.owedCount + pipeline.userStates.owedCount,
             hasLostTokens: pipeline.tokenLoss.isStopped, olderData: pipeline.dataAge.olderText,
-            pendingRecords: pipeline.pendingCount,
+            pendingRecords: figures.pendingCount,
             pendingRecipients: pipeline.work.recipients.count,
-            parkedRecords: pipeline.parking.count, waiting: pipeline.waiting, overShare: pipeline.appsOverShare,
+            parkedRecords: pipeline.parking.count, waiting: figures.waiting, overShare: figures.appsOverShare,
             settledRecords: pipeline.shard.metrics.recordsSettled.value, clients: clients,
             apps: pipeline.apps.values.map { app in
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)
             }, brakes: brakes,
-            endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses,
-            readPartitions: pipeline.readPartitions, heldPartitions: pipeline.heldPartitions,
-            awaitedTopics: pipeline.awaitedTopics, unreadableTopics: pipeline.unreadableTopics,
-            restartedTopics: pipeline.restartedTopics, heldTopics: pipeline.heldTopics, kafkaNotes: pipeline.kafkaNotes,
+            endToEnd: pipeline.shard.metrics.endToEnd, partitions: intakes.partitionStatuses,
+            readPartitions: intakes.readPartitions, heldPartitions: intakes.heldPartitions,
+            awaitedTopics: intakes.awaitedTopics, unreadableTopics: intakes.unreadableTopics,
+            restartedTopics: intakes.restartedTopics, heldTopics: intakes.heldTopics, kafkaNotes: figures.kafkaNotes,
             otherGroup: pipeline.dataAge.otherGroup.seen?.group,
             writeDenial: pipeline.recorder.outbox.denial?.description,
             refusedTopics: pipeline.recorder.outbox.refused.map {
@@ -176,16 +177,16 @@ package final class ShardRuntime: PipelineOwner {
     /// Checks a few times a second until the present step is over.
     private func look() {
         let isOver = loop.nowNanos >= endingDeadline
-        if ending == .settling, pipeline.pendingCount == 0 { pipeline.lookAtStatistics() }
+        if ending == .settling, pipeline.figures.pendingCount == 0 { pipeline.counts.look() }
         switch ending {
-        case .settling where isOver || (pipeline.pendingCount == 0 && !pipeline.hasUncounted):
-            if pipeline.pendingCount > 0 { pipeline.logLeft() }
+        case .settling where isOver || (pipeline.figures.pendingCount == 0 && !pipeline.counts.hasUncounted):
+            if pipeline.figures.pendingCount > 0 { pipeline.figures.logLeft() }
             ending = .committing
             let now = loop.nowNanos
             endingDeadline = max(now &+ Self.commitNanos, min(endingDeadline, now &+ Self.commitMostNanos))
-            pipeline.commitNow()
-        case .committing where isOver || hasCommitted: return finish(pipeline.pendingCount == 0)
-        case .committing where !pipeline.isCommitting: pipeline.commitNow()
+            pipeline.intakes.commitNow()
+        case .committing where isOver || hasCommitted: return finish(pipeline.figures.pendingCount == 0)
+        case .committing where !pipeline.intakes.isCommitting: pipeline.intakes.commitNow()
         case .leaving where isOver:
             // Everything is settled and committed. Only the broker's confirmation is late.
             pipeline.shard.log.warning("the group did not confirm the leave in time")
@@ -199,7 +200,7 @@ package final class ShardRuntime: PipelineOwner {
         endTimer?.arm(afterNanos: Self.lookNanos)
     }
 
-    private var hasCommitted: Bool { !pipeline.isCommitting && !pipeline.hasUncommitted }
+    private var hasCommitted: Bool { !pipeline.intakes.isCommitting && !pipeline.intakes.hasUncommitted }
 
     private func finish(_ isWell: Bool) {
         guard let done = whenDone else { return }
@@ -220,7 +221,7 @@ package final class ShardRuntime: PipelineOwner {
     func pipelineDidTick() { beat.mark() }
 
     func pipelineDidCommit() {
-        if ending == .committing, hasCommitted { finish(pipeline.pendingCount == 0) }
+        if ending == .committing, hasCommitted { finish(pipeline.figures.pendingCount == 0) }
     }
 
     func pipelineDidClose() {

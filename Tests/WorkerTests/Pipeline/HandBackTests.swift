@@ -20,7 +20,7 @@ import Testing
             pipeline.parking.read(
                 Deferred([parked("\(partition)", partition: partition).record]), .alone(partition, topic: 1, .parked))
             let job = try world.message("m\(partition)", origin: .alone(partition))
-            pipeline.parking.refused.append((try world.record(of: job), pipeline.events))
+            pipeline.parking.refused.append((try world.record(of: job), pipeline.intakes.events))
             pipeline.fanOut.behind.append((job, 0))
         }
         pipeline.parking.look(atMost: 9) { _ in true }
@@ -37,8 +37,9 @@ import Testing
     @Test func parkedWorkInTraysLeavesWithItsPartition() throws {
         let left = try ScriptedShard.withPipeline { world, pipeline in
             try Self.fill(pipeline, world)
-            pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
-            pipeline.intake(pipeline.userState, handBack: [TopicPartition(topic: 1, partition: 1)], isLost: false)
+            let intakes = pipeline.intakes
+            pipeline.intake(intakes.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
+            pipeline.intake(intakes.userState, handBack: [TopicPartition(topic: 1, partition: 1)], isLost: false)
             return Self.left(pipeline)
         }
         #expect(left == ["due": [0], "refused": [0], "behind": [0]])
@@ -57,8 +58,8 @@ import Testing
     @Test func workRefusedAfterItsRevocationIsNotBegun() throws {
         let (left, count) = try ScriptedShard.withPipeline { world, pipeline in
             let record = try world.record(of: try world.message(origin: .alone(1)))
-            pipeline.parking.park(record, as: Self.parked("m", partition: 1).record, pipeline.events)
-            pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
+            pipeline.parking.park(record, as: Self.parked("m", partition: 1).record, pipeline.intakes.events)
+            pipeline.intake(pipeline.intakes.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
             pipeline.parking.didGiveUp(WorkRef(slot: 0, generation: 0))
             return (Self.left(pipeline)["refused"], pipeline.parking.count)
         }
@@ -95,15 +96,15 @@ import Testing
     private static func looks(events count: Int) throws -> Int {
         try ScriptedShard.withPipeline { world, pipeline in
             let owner = CountingOwner(pipeline)
-            try pipeline.events.start(owner: owner)
+            try pipeline.intakes.events.start(owner: owner)
             for index in 0..<count {
                 pipeline.fanOut.begin(try world.message("m\(index)", to: ["u\(index)"], origin: .alone(1)))
             }
             let partition = TopicPartition(topic: 0, partition: 1)
-            let consumer = pipeline.events.consumer
-            #expect(pipeline.events.kafka(consumer, willRevoke: [partition], lost: false) == .deferred)
-            for _ in 0..<10 where pipeline.events.revocation != nil { pipeline.turn() }
-            #expect(pipeline.work.events.count == 0 && pipeline.events.revocation == nil)
+            let consumer = pipeline.intakes.events.consumer
+            #expect(pipeline.intakes.events.kafka(consumer, willRevoke: [partition], lost: false) == .deferred)
+            for _ in 0..<10 where pipeline.intakes.events.revocation != nil { pipeline.turn() }
+            #expect(pipeline.work.events.count == 0 && pipeline.intakes.events.revocation == nil)
             return owner.looks
         }
     }
@@ -126,9 +127,9 @@ import Testing
                 }
             }
             try addPlanned(pipeline.shard.limits.plannedMax - 1)
-            let before = pipeline.hasSlots
+            let before = pipeline.room.hasSlots
             try addPlanned(1)
-            return [before, pipeline.hasSlots]
+            return [before, pipeline.room.hasSlots]
         }
         #expect(rooms == [true, false])
     }
@@ -165,10 +166,10 @@ import Testing
         try ScriptedShard.withPipeline(log: log) { _, pipeline in
             for index in 0..<10_000 {
                 let why = BadRecord(index.isMultiple(of: 2) ? .wrongType : .missing, "not as it should be")
-                pipeline.reject(
+                pipeline.parkedEvents.reject(
                     RejectedRecord(
                         why: why, origin: .alone(), topic: "im.events", offset: Int64(index), key: nil, value: nil),
-                    pipeline.events)
+                    pipeline.intakes.events)
             }
         }
         let count = lines.withLock { $0.count { $0.contains("dead-letter") } }

@@ -1,12 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 import EventLoop
-import Kafka
-import PushCore
 import Redis
 import Telemetry
 
-/// Answers of Redis and of the broker, each for the component that asked.
-extension Pipeline: RedisClientDelegate {
+/// The router of Redis' answers to the components that asked, by the table in `Question`: a layer above all of them.
+final class RedisAnswers: RedisClientDelegate {
+    private let shard: ShardContext
+    private let work: WorkTable
+    private let lookup: Lookup
+    private let fanOut: FanOut
+    private let claims: Claims
+    private let dispatcher: Dispatcher
+    private let sender: Sender
+    private let recorder: Recorder
+    private let userStates: UserStates
+    private let bursts: Bursts
+    private let digests: Digests
+    private let badgeUpdates: BadgeUpdates
+    private let newestBadges: NewestBadges
+    private let guards: GuardAnswers
+
+    init(
+        _ shard: ShardContext, _ work: WorkTable, lookup: Lookup, fanOut: FanOut, claims: Claims,
+        dispatcher: Dispatcher, sender: Sender, recorder: Recorder, userStates: UserStates, bursts: Bursts,
+        digests: Digests, badgeUpdates: BadgeUpdates, newestBadges: NewestBadges, guards: GuardAnswers
+    ) {
+        self.shard = shard
+        self.work = work
+        self.lookup = lookup
+        self.fanOut = fanOut
+        self.claims = claims
+        self.dispatcher = dispatcher
+        self.sender = sender
+        self.recorder = recorder
+        self.userStates = userStates
+        self.bursts = bursts
+        self.digests = digests
+        self.badgeUpdates = badgeUpdates
+        self.newestBadges = newestBadges
+        self.guards = guards
+    }
+
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
         let row = tag.question.row
@@ -33,7 +67,7 @@ extension Pipeline: RedisClientDelegate {
         case .digests: digests.didReply(tag, reply)
         case .badgeUpdates: badgeUpdates.didReply(tag, reply)
         case .newestBadges: newestBadges.didReply(tag, reply)
-        case .aside: didReplyAside(tag, reply)
+        case .aside: guards.didReply(tag, reply)
         case .nobody: break
         }
     }
@@ -56,7 +90,7 @@ extension Pipeline: RedisClientDelegate {
         case .digests: digests.didFail(tag, fault)
         case .badgeUpdates: badgeUpdates.didFail(tag, isAbsent: isAbsent)
         case .newestBadges: newestBadges.didFail(tag)
-        case .aside: didFailAside(tag, fault)
+        case .aside: guards.didFail(tag, fault)
         case .nobody: break
         }
         shard.requestTurn()
@@ -81,32 +115,6 @@ extension Pipeline: RedisClientDelegate {
         return true
     }
 
-    private func didReplyAside(_ tag: Tag, _ reply: borrowing RedisReply) {
-        switch tag.question {
-        case .keyCount:
-            let counts = StateStore.keyCounts(reply)
-            counts == nil ? tokenLoss.didFailToCount(RedisFault(.protocolViolation)) : tokenLoss.didCount(counts)
-        case .time: clock.didRead(StateStore.timeMs(reply))
-        case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
-        case .beat: dataAge.didBeat(tag.ref, reply)
-        case .beatLook: dataAge.didLookAtBeat(tag.ref.slot, count: reply.int64)
-        case .beginCounting: didBeginCounting(reply)
-        case .count: didCount(reply)
-        default: break
-        }
-    }
-
-    private func didFailAside(_ tag: Tag, _ fault: RedisFault) {
-        switch tag.question {
-        case .keyCount: tokenLoss.didFailToCount(fault)
-        case .time: clock.didFailToAsk(fault)
-        case .lossAccepted: didReadAcceptance(nil)
-        case .beat: dataAge.didFailToBeat(tag.ref.slot, fault)
-        case .beginCounting, .count: didFailToCount(statistics: fault)
-        default: break
-        }
-    }
-
     func redisDidDeliverReplies(_ client: RedisClient) { shard.requestTurn() }
 
     func redis(_ client: RedisClient, didChange state: RedisClient.State) {
@@ -117,8 +125,7 @@ extension Pipeline: RedisClientDelegate {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
         // Before anything is read over this link: its answer comes first.
-        dataAge.beat()
-        tokenLoss.linkIsReady()
+        guards.linkIsReady()
         userStates.serverMayHaveChanged()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()
@@ -128,46 +135,56 @@ extension Pipeline: RedisClientDelegate {
     private func passIfRouted(_ tag: Tag) {
         if tag.question == .acks, let job = work.recipient(tag.ref), job.candidate == nil { lookup.passed(job) }
     }
+}
+
+/// The router of Redis' answers to the guards and the statistics: questions beside the path.
+struct GuardAnswers {
+    private let tokenLoss: TokenLossGuard
+    private let clock: ClockGuard
+    private let dataAge: DataAgeGuard
+    private let counts: CountWriter
+
+    init(tokenLoss: TokenLossGuard, clock: ClockGuard, dataAge: DataAgeGuard, counts: CountWriter) {
+        self.tokenLoss = tokenLoss
+        self.clock = clock
+        self.dataAge = dataAge
+        self.counts = counts
+    }
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        switch tag.question {
+        case .keyCount:
+            let counts = StateStore.keyCounts(reply)
+            counts == nil ? tokenLoss.didFailToCount(RedisFault(.protocolViolation)) : tokenLoss.didCount(counts)
+        case .time: clock.didRead(StateStore.timeMs(reply))
+        case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
+        case .beat: dataAge.didBeat(tag.ref, reply)
+        case .beatLook: dataAge.didLookAtBeat(tag.ref.slot, count: reply.int64)
+        case .beginCounting: counts.didBeginCounting(reply)
+        case .count: counts.didCount(reply)
+        default: break
+        }
+    }
+
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
+        switch tag.question {
+        case .keyCount: tokenLoss.didFailToCount(fault)
+        case .time: clock.didFailToAsk(fault)
+        case .lossAccepted: didReadAcceptance(nil)
+        case .beat: dataAge.didFailToBeat(tag.ref.slot, fault)
+        case .beginCounting, .count: counts.didFail(fault)
+        default: break
+        }
+    }
 
     /// - Parameter atMs: when an operator accepted a loss, by the server's clock, Unix ms; nil: nobody did.
     private func didReadAcceptance(_ atMs: Int64?) {
         tokenLoss.didReadAcceptance(atMs)
         if let atMs { dataAge.didReadAcceptance(atMs) }
     }
-}
 
-extension Pipeline {
-    /// The broker has a record (or it was given up with a log line).
-    func didSettleRecord(_ bits: UInt64) {
-        guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no command has") }
-        switch tag.question {
-        case .record: recorder.didSettleRecord(tag.ref)
-        case .delivery:
-            guard let event = work.event(tag.ref) else { return shard.mistake("a delivery whose event has ended") }
-            for waiting in recorder.didSettleDelivery(event) { dispatcher.ends.endIfComplete(waiting) }
-            release(event)
-        case .chunk:
-            guard let event = planner.didSettle(tag.ref) else { return shard.late() }
-            release(event)
-        case .feedback: recorder.didSettleFeedback(tag.ref)
-        case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
-        case .owedClaim: recorder.didStoreOwedClaim(tag.ref)
-        case .parkedEvent: parking.didSettle(tag.ref)
-        case .deadLetter, .stateResult: userStates.didSettle(tag.ref)
-        default: return
-        }
-        shard.requestTurn()
-    }
-
-    /// The broker will never accept a record. Work that was to be parked stays in memory.
-    ///
-    /// - Returns: false for any other record.
-    func keepsWork(ofRecord bits: UInt64) -> Bool {
-        switch Tag(bits)?.question {
-        case .parkedEvent: Tag(bits).map { parking.didGiveUp($0.ref) }
-        case .chunk: Tag(bits).map { planner.didGiveUp($0.ref) }
-        default: return false
-        }
-        return true
+    func linkIsReady() {
+        dataAge.beat()
+        tokenLoss.linkIsReady()
     }
 }

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 import EventLoop
 import Kafka
-import PushCore
 import Redis
 import Telemetry
 
-/// When the statistics of this shard are written (`Statistics`).
-extension Pipeline {
+/// The times at which the statistics of a shard are written: the layer above `Statistics` and `Intakes`.
+final class CountWriter {
+    private let shard: ShardContext
+    private let intakes: Intakes
+    private let otherGroup: OtherGroup
+
+    init(_ shard: ShardContext, _ intakes: Intakes, otherGroup: OtherGroup) {
+        self.shard = shard
+        self.intakes = intakes
+        self.otherGroup = otherGroup
+    }
+
     /// Writes the counts, or asks for the positions of new partitions.
     ///
     /// - Parameter writes: false: only asks.
-    func lookAtStatistics(writes: Bool = true) {
+    func look(writes: Bool = true) {
         // The partitions' counts are those of the other group.
-        if dataAge.otherGroup.seen != nil { return }
+        if otherGroup.seen != nil { return }
         shard.statistics.look(nowMs: shard.nowMs, nowNanos: shard.nowNanos, writes: writes) { place, partition in
-            guard let intake = intakes.first(where: { $0.reads(place) }) else { return (nil, nil) }
+            guard let intake = intakes.all.first(where: { $0.reads(place) }) else { return (nil, nil) }
             return (intake.progress(of: partition), intake.newestMs(partition))
         }
         readOnceCounted()
@@ -23,7 +32,7 @@ extension Pipeline {
     /// The records of new partitions are read when their positions are known, or when Redis has not said them in time.
     private func readOnceCounted() {
         let waits = shard.statistics.isBeginning(shard.nowNanos)
-        for intake in intakes { intake.block(.statistics, waits) }
+        for intake in intakes.all { intake.block(.statistics, waits) }
     }
 
     /// Some counts are not in Redis and should be before the end.
@@ -41,30 +50,30 @@ extension Pipeline {
 
     /// Counts that a partition waits for, before it goes, are written at once.
     func writeForRevocations() {
-        let waits = intakes.contains { intake in
+        let waits = intakes.all.contains { intake in
             intake.revocation.map { hasUncounted(intake, $0.partitions) } ?? false
         }
-        if waits { lookAtStatistics() }
+        if waits { look() }
     }
 
     func didBeginCounting(_ reply: borrowing RedisReply) {
         shard.statistics.didBegin(reply)
         // More partitions may have been assigned since the question.
-        lookAtStatistics(writes: false)
+        look(writes: false)
         shard.requestTurn()
     }
 
     func didCount(_ reply: borrowing RedisReply) {
-        guard shard.statistics.didCount(reply, nowNanos: shard.nowNanos) else { return lookAtStatistics() }
+        guard shard.statistics.didCount(reply, nowNanos: shard.nowNanos) else { return look() }
         // User state is committed after its next beat.
-        for intake in intakes {
-            if intake !== userState { intake.consumer.commitChanges() }
+        for intake in intakes.all {
+            if intake !== intakes.userState { intake.consumer.commitChanges() }
             intake.mayEndRevocation()
         }
-        lookAtStatistics(writes: false)
+        look(writes: false)
     }
 
-    func didFailToCount(statistics fault: RedisFault) {
+    func didFail(_ fault: RedisFault) {
         let wasOff = shard.statistics.isOff
         shard.statistics.didFail(fault)
         readOnceCounted()

@@ -5,8 +5,40 @@ import Kafka
 import PushCore
 import Telemetry
 
-/// Events that are parked on arrival, and records that return.
-extension Pipeline {
+/// The events that are parked on arrival, and the records that return: a layer above `Parking`, `WorkRoom` and `EventEnds`.
+final class ParkedEvents {
+    private let shard: ShardContext
+    private let work: WorkTable
+    private let intakes: Intakes
+    private let apps: AppTable
+    private let fanOut: FanOut
+    private let sender: Sender
+    private let recorder: Recorder
+    private let parking: Parking
+    private let userStates: UserStates
+    private let waits: RecipientWaits
+    private let ends: EventEnds
+    private let room: WorkRoom
+
+    init(
+        _ shard: ShardContext, _ work: WorkTable, _ intakes: Intakes, apps: AppTable, fanOut: FanOut, sender: Sender,
+        recorder: Recorder, parking: Parking, userStates: UserStates, waits: RecipientWaits, ends: EventEnds,
+        room: WorkRoom
+    ) {
+        self.shard = shard
+        self.work = work
+        self.intakes = intakes
+        self.apps = apps
+        self.fanOut = fanOut
+        self.sender = sender
+        self.recorder = recorder
+        self.parking = parking
+        self.userStates = userStates
+        self.waits = waits
+        self.ends = ends
+        self.room = room
+    }
+
     /// Parks further events of an app that has its share.
     func parkOverShare(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ app: AppContext) -> Passage {
         guard app.inHand.isFull(shard.limits, partition: record.origin.partition.partition),
@@ -61,12 +93,12 @@ extension Pipeline {
         recorder.writeParked(parked, eventID: event.id, of: apps[event.app])
         // At its time the event is read like a new one, with all recipients.
         if cause == .scheduled { parked.uid = nil }
-        parking.park(record, as: parked, events)
+        parking.park(record, as: parked, intakes.events)
         return .kept
     }
 
     /// Events after a parked one of their conversation, and those that the broker refused.
-    func takeParked() {
+    func take() {
         fanOut.behind.takeAll { event, leftMs in
             guard let origin = event.origin, let read = try? shard.read(event: event.raw, origin.source) else {
                 return shard.mistake("an event to be parked that cannot be read again")
@@ -79,10 +111,10 @@ extension Pipeline {
             if let sendAtMs = event.sendAtMs, sendAtMs > shard.nowMs { return refuseScheduled(record, raw) }
             beginEvent(event, raw, of: app, record.origin)
         }
-        parking.written.takeAll(release)
+        parking.written.takeAll(ends.release)
         parking.stayed.takeAll { event, open in
             if !event.isHandedBack { fanOut.start(open, of: event) }
-            release(event)
+            ends.release(event)
         }
         parking.due.takeAll(beginParked)
     }
@@ -94,29 +126,8 @@ extension Pipeline {
             at: "$.push.send_at_ms")
         reject(
             RejectedRecord(
-                why: why, origin: record.origin, topic: events.topic(of: record.origin.partition),
-                offset: record.origin.source.offset, key: record.key, value: raw), events)
-    }
-
-    /// Recipients that wait to be parked leave memory. Their records are open parts of the event.
-    ///
-    /// - Returns: `.kept` if an earlier event of the conversation comes first.
-    @discardableResult
-    func takeParting(of event: EventJob) -> Passage {
-        if event.parting.isEmpty { return .goesOn }
-        if event.parked == nil, !event.isHandedBack, parking.isBehindEarlier(event) { return .kept }
-        var open: [ParkedRecord] = []
-        swap(&open, &event.parting)
-        // It may have gone to another owner after they began to wait.
-        if event.parked?.isHandedBack ?? false { event.isHandedBack = true }
-        if event.isHandedBack {
-            parking.forget(open)
-        } else if let parked = event.parked {
-            parking.goOn(parked, open)
-        } else {
-            parking.park(event, open)
-        }
-        return .goesOn
+                why: why, origin: record.origin, topic: intakes.events.topic(of: record.origin.partition),
+                offset: record.origin.source.offset, key: record.key, value: raw), intakes.events)
     }
 
     /// A parked record is due.
@@ -132,10 +143,11 @@ extension Pipeline {
         } catch {
             // For example, its app is no longer served. Its other recipients find the same.
             if parking.reject(work) == .kept { return }
+            let intake = intakes.userState
             reject(
                 RejectedRecord(
-                    why: error, origin: origin, topic: userState.consumer.topics[work.partition.topic], offset: -1,
-                    key: Array(work.record.key.utf8), value: work.record.raw), userState)
+                    why: error, origin: origin, topic: intake.consumer.topics[work.partition.topic], offset: -1,
+                    key: Array(work.record.key.utf8), value: work.record.raw), intake)
         }
     }
 
@@ -158,45 +170,34 @@ extension Pipeline {
 
     /// Once a second: parks work that waits too long for memory.
     func parkWhatWaits() {
-        let full = shard.limits.isShared ? events.fullPartitions : []
+        let full = shard.limits.isShared ? intakes.events.fullPartitions : []
         // The app with most of the work; the others' continues.
         let most = full.isEmpty ? nil : apps.values.max { $0.inHand.events < $1.inHand.events }
         let fullOfMost = most.map { FullPartitions(partitions: full, app: $0) }
         sender.parkWhatWaits(fullOfMost)
-        if let fullOfMost { dispatcher.waits.parkQueued(fullOfMost.contain) }
+        if let fullOfMost { waits.parkQueued(fullOfMost.contain) }
     }
 
     /// Ten times a second: begins due records, if there is room and their app's state allows it.
-    func lookAtParked() {
+    func look(mayBegin: Bool) {
         let now = shard.nowNanos
-        let hasRoom = hasRoom
-        let isHeld = events.isHeld && !hasRoom
+        let hasRoom = room.isThere
+        let isHeld = intakes.events.isHeld && !hasRoom
         for app in apps.values {
             app.inHand.look(pushesAhead: app.pushesAhead, isHeld: isHeld, shard.limits, nowNanos: now)
             for client in app.clients { client.probesBegun = 0 }
         }
-        guard hasRoom, stateFirstNanos == nil, !events.isClosing, !tokenLoss.isStopped, !clock.isStopped,
-            !shard.isRedisBehind
-        else { return }
-        parking.look(atMost: shard.limits.parkedPerLook) { record in mayBegin(record) }
-    }
-
-    /// Changes of the user or of its tokens are read and Redis has not stored them: what was read is not the present state.
-    func waitForChanges(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
-        let isWaiting = shard.unstoredChanges.contains(
-            app: job.event.app.id, uid: job.uid, candidate.recipient.tokens)
-        guard isWaiting, candidate.decision?.waitsForChanges ?? true else { return .goesOn }
-        if dispatcher.waits.parkForChanges(job, candidate) == .kept { lookup.passed(job) } else { lookup.postpone(job) }
-        return .kept
+        guard hasRoom, mayBegin, !intakes.events.isClosing else { return }
+        parking.look(atMost: shard.limits.parkedPerLook) { record in isDue(record) }
     }
 
     /// Acks wait while Redis takes no writes, as all user state does.
     private func mayAckBeUnread(_ record: ParkedRecord) -> Bool {
         let lateNanos = UInt64(max(0, shard.steadyMs &- record.dueMs)) &* 1_000_000
-        return dispatcher.waits.mayAckBeUnread(shard.nowNanos &- min(lateNanos, shard.nowNanos))
+        return waits.mayAckBeUnread(shard.nowNanos &- min(lateNanos, shard.nowNanos))
     }
 
-    private func mayBegin(_ record: ParkedRecord) -> Bool {
+    private func isDue(_ record: ParkedRecord) -> Bool {
         guard let app = apps[record.app] else { return true }
         guard app.inHand.hasRoomAgain(shard.limits, pushesAhead: app.pushesAhead) else { return false }
         if record.process == shard.processMark {
@@ -216,5 +217,10 @@ extension Pipeline {
         else { return true }
         client.probesBegun += 1
         return client.apns.queued + client.probesBegun <= shard.limits.probesMax
+    }
+
+    /// Bad records go to the dead-letter topic with reason and place, and reading continues (contract section 0).
+    func reject(_ record: RejectedRecord, _ intake: Intake) {
+        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
     }
 }
