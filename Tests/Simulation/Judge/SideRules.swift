@@ -29,7 +29,9 @@ extension Judge {
             if own.contains(where: { $0.verdict == "accepted" || $0.reason == "acked" }), !mayRepeat, !event.isDoubled {
                 found("SMS", "\(name): a push reached the user", event.messageID)
             }
-            if sms.reason == "no_token", own.contains(where: { !$0.pid.isEmpty }), !mayRepeat, !event.isDoubled {
+            if sms.reason == "no_token", own.contains(where: { $0.isFinal && !$0.pid.isEmpty }), !mayRepeat,
+                !event.isDoubled
+            {
                 found("SMS", "\(name): there was a token", event.messageID)
             }
         }

@@ -18,6 +18,11 @@ extension Judge {
                 !event.isDoubled, !observed.handedOn.contains(where: { $0.eventID == event.eventID })
             else { continue }
             let requests = pushes[outcome.pid] ?? []
+            // A bind of its token gives the push another route, whose requests are counted from one.
+            let isBoundAgain = (tokens[requests.first?.token ?? ""] ?? []).contains {
+                $0.atNanos > event.atNanos && $0.atNanos < outcome.atNanos
+            }
+            if isBoundAgain { continue }
             // A wait that is too long for memory parks the push. Its requests are then counted from one, also if it is decided again
             // before its record has left memory.
             let putOff = requests.last { isPutOff($0) && $0.atNanos < outcome.atNanos }
@@ -73,6 +78,10 @@ extension Judge {
         }
     }
 
+    private func user(of push: Observed.Push) -> String? {
+        event(of: push).flatMap { outcomes[$0.eventID] }?.first { $0.pid == push.pid }?.uid
+    }
+
     /// A device has one push in flight. Each shard has a queue of its own for it.
     private mutating func checkOneInFlight() {
         guard !mayRepeat, observed.pushes.contains(where: { $0.delayMs > 0 }) else { return }
@@ -94,6 +103,8 @@ extension Judge {
 
     /// Whether one shard surely sent both.
     private func haveOneQueue(_ one: Observed.Push, _ other: Observed.Push) -> Bool {
+        // A token that moves is a device of another user.
+        if Set((tokens[one.token] ?? []).map(\.uid)).count > 1, user(of: one) != user(of: other) { return false }
         if allowance.hadOneShard { return true }
         guard let first = event(of: one), let second = event(of: other), first.partition == second.partition,
             !first.isDoubled, !second.isDoubled, !first.isCopied, !second.isCopied
