@@ -340,11 +340,7 @@ final class Pipeline {
     private func end(_ job: RecipientJob) {
         // Work left to the partition's next owner may come back here.
         if job.flags.contains(.owesClaim), job.machine.isMarked { claims.rememberUnmarked(job) }
-        if let parting = job.parking?.parting {
-            job.event.parting.append(parting)
-        } else if let parked = job.event.parked, parked.record.uid != nil {
-            parking.recipientEnded(parked)
-        }
+        ends.recipientEnded(job)
         for twin in claims.releaseKey(job) { dispatcher.ends.twinEnded(twin) }
         lookup.passed(job)
         bursts.leave(job)

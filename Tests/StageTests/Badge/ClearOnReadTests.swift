@@ -68,6 +68,37 @@ struct ClearOnReadTests {
         #expect(seen.outcomes(of: "r10-3") == ["r10/phone accepted ok 2"])
     }
 
+    /// One device of the revoke waits for APNs again; the message goes to the other one.
+    @Test func `a revoke that parks again and owes a number does not keep a later message waiting`() throws {
+        let stage = try Stage.here
+        try stage.play(
+            state: [.bind("r11"), .bind("r11", "pad")],
+            events: [.message("r11-1", to: ["r11"], seq: 1), .message("r11-2", to: ["r11"], seq: 2)])
+        try stage.redis([
+            Gateway.lease("gw-r11"), Gateway.presence("r11", "phone", gateway: "gw-r11"),
+            Gateway.presence("r11", "pad", gateway: "gw-r11"), "CONFIG SET maxmemory 1",
+        ])
+        func waits(_ message: String) throws -> Bool {
+            try stage.look().parked.contains { $0["msg_id"]?.string == message }
+        }
+        try stage.writeEvents([.revoke("r11-r", of: "r11-1", to: "r11")])
+        try until("the revoke waits for an ack in the topic") { try waits("r11-r") }
+        stage.wait(.seconds(1))
+        try stage.writeEvents([.message("r11-3", to: ["r11"], seq: 3)])
+        try until("the message does too") { try waits("r11-3") }
+        var answer = ScenarioAnswer(429, "TooManyRequests")
+        answer.retryAfterSeconds = 120
+        var match = ScenarioRule.Match()
+        match.tokenPrefix = Array(token("r11", "pad").utf8)
+        stage.apns.set(Scenario(rules: [ScenarioRule(match, .answer(answer))]))
+        defer { stage.answerPushes(nil) }
+        try stage.redis(["CONFIG SET maxmemory 0"])
+        let seen = try stage.look(until: "the message is pushed to the phone", within: .seconds(60)) {
+            $0.outcomes(of: "r11-3").contains { $0.hasPrefix("r11/phone accepted") }
+        }
+        #expect(seen.accepted(token("r11", "pad")).count == 2)
+    }
+
     /// The revoke's alert goes without a number while Redis takes no writes.
     @Test func aRevokeThatIsClaimedLaterUpdatesThePushedDevices() throws {
         let stage = try Stage.here

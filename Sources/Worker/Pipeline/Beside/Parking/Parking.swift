@@ -398,12 +398,16 @@ final class Parking {
     }
 
     /// The one recipient of the begun work has ended. A badge update that its event waits for may wait for later work of the line.
-    func recipientEnded(_ work: ParkedWork) { wheel.leaveLine(work) }
+    func recipientEnded(_ work: ParkedWork) {
+        if work.isHandedBack { return }
+        forgetNotes(of: work)
+        wheel.leaveLine(work)
+    }
 
     /// The begun work has ended.
     func end(_ work: ParkedWork) {
+        forgetNotes(of: work)
         wheel.ended(work)
-        if !work.parksAgain { forget(work.record) }
         work.batch.open -= 1
         settleIfEnded(work.batch)
     }
@@ -425,6 +429,11 @@ final class Parking {
         work.batch.isRejected = true
         held.remove(work.batch)
         return .goesOn
+    }
+
+    /// The next work of the line finds no note of this one.
+    private func forgetNotes(of work: ParkedWork) {
+        if work.line != nil, !work.parksAgain { forget(work.record) }
     }
 
     private func forget(_ record: ParkedRecord) {

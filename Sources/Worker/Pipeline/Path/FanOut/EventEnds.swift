@@ -18,6 +18,20 @@ final class EventEnds {
         self.digests = digests
     }
 
+    /// The recipient has ended, or waits in a record from now on. The line of a returned record goes on, though the event may be
+    /// kept for a badge update: that may wait for later work of the line.
+    func recipientEnded(_ job: RecipientJob) {
+        let parting = job.parking?.parting
+        if let parting { job.event.parting.append(parting) }
+        guard let parked = job.event.parked, parked.record.uid != nil else { return }
+        if let parting {
+            // Work that owes a claim may go into a record of its own, and be in the line again only then.
+            if parting.facts.contains(.owesClaim) { return }
+            takeParting(of: job.event)
+        }
+        parking.recipientEnded(parked)
+    }
+
     /// The event has one open part less. The last one settles its offset, unless it was handed back.
     func release(_ event: EventJob) {
         if event.openParts == 1, takeParting(of: event) == .kept { return parking.wait(event) }
