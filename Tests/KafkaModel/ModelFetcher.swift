@@ -202,7 +202,11 @@ final class ModelFetcher {
         guard let log = model.log(topic, partition.partition), !log.isLeaderless else { return reply(.unavailable) }
         let max = model.pick(model.settings.fetchRecords)
         guard let records = log.read(from: offset, max: max) else { return reply(.outOfRange) }
-        let knowsEnd = index(of: partition).map { readings[$0].end == log.end } ?? true
+        // After a pause or a seek the end is told again, although nothing is new.
+        let knowsEnd =
+            index(of: partition).map {
+                readings[$0].end == log.end && (readings[$0].toldEnd == log.end || !client.reportsEnds)
+            } ?? true
         if records.isEmpty, knowsEnd {
             log.waitForChange { [weak self] in
                 guard let self, isCurrent(partition, version) else { return }
