@@ -119,7 +119,7 @@ extension Episode {
             c.claim(.has(message, device: "p", path: "aps.thread-id", .text("t")))
             c.claim(.has(message, device: "p", path: "aps.sound", .text("default")))
             c.claim(.counts(message, device: "p", c.app.badge == .sender ? 77 : 1))
-            c.wait(1)
+            c.wait(4)
             let blank = c.message(
                 #""content":"x","prefix":false,"aps":{"alert":{"title":" ","body":""}},"sound":"ding""#)
             c.claim(.has(blank, device: "p", path: "aps.alert.body", .text("x")))

@@ -127,8 +127,8 @@ public final class World {
         story.tell("the traffic has ended, and all that was wrong is right again")
         if workers.allSatisfy({ $0.process.isDead || $0.isLeaving }) { try startWorker() }
         guard comesToRest("after the traffic") else { return finish() }
-        // Claims that Redis refused are stored within this time.
-        if allowance.refusesWrites { system.run(nanos: 7 * Self.second) }
+        // Claims that Redis refused are stored within this time. A master that is replaced refuses them too.
+        if allowance.refusesWrites || plan.faults.contains(.redisFailover) { system.run(nanos: 7 * Self.second) }
         traffic.probe()
         guard comesToRest("after the last messages") else { return finish() }
         return finish()
