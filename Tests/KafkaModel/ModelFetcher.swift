@@ -202,7 +202,7 @@ final class ModelFetcher {
         guard let log = model.log(topic, partition.partition), !log.isLeaderless else { return reply(.unavailable) }
         let max = model.pick(model.settings.fetchRecords)
         guard let records = log.read(from: offset, max: max) else { return reply(.outOfRange) }
-        // After a pause or a seek the end is told again, although nothing is new.
+        // After a pause or a seek the client reports the end again, although nothing is new.
         let knowsEnd =
             index(of: partition).map {
                 readings[$0].end == log.end && (readings[$0].toldEnd == log.end || !client.reportsEnds)

@@ -139,7 +139,7 @@ final class HeldPushes {
 
     /// - Returns: whether the push's device may be pushed now. If not, the push waits.
     func mayTry(_ slot: PushTable.Slot, _ now: UInt64) -> Bool {
-        // Its kind is known when it has its content again.
+        // The push's kind is known when it has its content again.
         if backoff.isEmpty || table.lacksContent(slot) { return true }
         let wait = backoff.asks(
             table.token(slot), table.kind(slot), slot, order: table[slot].order, nowNanos: now)
@@ -217,7 +217,7 @@ final class HeldPushes {
 
     // MARK: Ends
 
-    /// Ends a push whose time is over, or that waited for a device which backs off for too long.
+    /// Ends a push that has expired, or that waited too long for its device to end a pause.
     ///
     /// - Returns: false if it goes on.
     func hasEnded(_ slot: PushTable.Slot, _ now: UInt64, wallMs: Int64) -> Bool {

@@ -295,7 +295,7 @@ final class PushAttempts {
 
     /// 403 ExpiredProviderToken: signs one new token, and replaces the connections that used the old one.
     private func renewToken(version: Int, _ reason: APNsReason, on connection: APNsConnection) {
-        // A machine that slept: its monotonic clock stood still, and by the loop's time the next token would be as old as this one.
+        // The monotonic clock stands still while a machine sleeps. By the loop's time the next token would be as old as this one.
         if loop.wallMs &- loop.unixMs > TokenPlan.aheadMaxMs { loop.takeWallClock() }
         guard let tokens = connection.tokens, tokens.renewAfterExpiry(version: version, nowMs: loop.unixMs) else {
             return pool.refuse(reason, connection.identity)
@@ -362,7 +362,7 @@ final class PushAttempts {
         {
             let serial = pushes.table[slot].connection
             guard let connection = pool.connections.first(where: { $0.serial == serial }) else {
-                // Its connection has disappeared without an event. This cannot happen, and must not block if it does.
+                // The push's connection has disappeared without an event. This cannot happen, and must not block if it does.
                 pushes.finish(slot, pushes.lost(slot))
                 continue
             }

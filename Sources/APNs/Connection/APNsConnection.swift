@@ -26,7 +26,7 @@ final class APNsConnection {
     private let link: Link
     private var forwarder: LinkForwarder?
     private let session: HTTP2Session
-    /// Its turns enclose the events of the link and the session.
+    /// The client's turns enclose the events of the link and the session.
     private unowned let client: APNsClient
     private unowned let pool: ConnectionPool
     private unowned let attempts: PushAttempts

@@ -423,7 +423,7 @@ final class ConnectionPool {
     /// Looks at one ready connection: a suspected one gets no more pushes as soon as another one takes them.
     func look(at connection: APNsConnection) {
         if let answers = connection.frozenAfter, connection.health.answers > answers {
-            // It was only slow to answer; it may stay.
+            // The connection was only slow to answer and may stay.
             connection.frozenAfter = nil
             connection.replaceCause = nil
         }

@@ -142,7 +142,7 @@ public struct PairReads: Sendable {
     /// Goes through the marks of a user's own keys. Scans every key of the server in small steps, because an index would
     /// cost every push. Takes some seconds per ten million keys. A mark may come twice.
     func scanMarks(
-        app: String, uid: String, _ take: ([MarkPage.Mark]) async throws(RedisFault) -> Void
+        app: String, uid: String, _ take: ([UserMark]) async throws(RedisFault) -> Void
     ) async throws(RedisFault) {
         var cursor: UInt64 = 0
         repeat {
@@ -150,8 +150,8 @@ public struct PairReads: Sendable {
             let page = try await state.ask(
                 { (store, tag) throws(RedisFault) in
                     try store.scanMarks(app: app, uid: uid, cursor: at, count: 2000, tag: tag)
-                }, { MarkPage($0, app: app, uid: uid) })
-            try await take(page.marks)
+                }, { ScanPage($0) { StateStore.mark(ofKey: $0, app: app, uid: uid) } })
+            try await take(page.items)
             cursor = page.cursor
         } while cursor != 0
     }
@@ -165,9 +165,9 @@ public struct PairReads: Sendable {
             let page = try await state.ask(
                 { (store, tag) throws(RedisFault) in
                     try store.scanGroupMarks(app: app, uid: uid, cursor: at, count: 2000, tag: tag)
-                }, { GroupMarkPage($0, app: app) })
-            let names = page.ids.map { PairName(app: app, uid: uid, kind: .message, id: $0) }
-            for (id, standing) in zip(page.ids, try await standings(of: names)) where standing?.progress == .ended {
+                }, { ScanPage($0) { StateStore.messageID(ofKey: $0, app: app) } })
+            let names = page.items.map { PairName(app: app, uid: uid, kind: .message, id: $0) }
+            for (id, standing) in zip(page.items, try await standings(of: names)) where standing?.progress == .ended {
                 ids.insert(id)
             }
             cursor = page.cursor
@@ -185,34 +185,21 @@ public enum PairProgress: Sendable, Equatable {
     case revokedOnly
 }
 
-/// One page of a scan for marks in common keys.
-private struct GroupMarkPage {
+/// A mark of a user: its kind of message and the message.
+typealias UserMark = (kind: PairKind, id: String)
+
+/// One page of a scan of Redis' keys, with the wanted ones of its keys.
+private struct ScanPage<Item: Sendable>: Sendable {
     let cursor: UInt64
-    let ids: [String]
+    let items: [Item]
 
-    init(_ reply: borrowing RedisReply, app: String) {
+    /// - Parameter item: of a key; nil: another key.
+    init(_ reply: borrowing RedisReply, _ item: (UnsafeRawBufferPointer) -> Item?) {
         cursor = reply[0].string.flatMap { UInt64($0) } ?? 0
-        var found: [String] = []
+        var found: [Item] = []
         reply[1].forEach { key in
-            if let id = StateStore.messageID(ofKey: key.bytes, app: app) { found.append(id) }
+            if let item = item(key.bytes) { found.append(item) }
         }
-        ids = found
-    }
-}
-
-/// One page of a scan for a user's marks.
-struct MarkPage {
-    typealias Mark = (kind: PairKind, id: String)
-
-    let cursor: UInt64
-    let marks: [Mark]
-
-    init(_ reply: borrowing RedisReply, app: String, uid: String) {
-        cursor = reply[0].string.flatMap { UInt64($0) } ?? 0
-        var found: [Mark] = []
-        reply[1].forEach { key in
-            if let mark = StateStore.mark(ofKey: key.bytes, app: app, uid: uid) { found.append(mark) }
-        }
-        marks = found
+        items = found
     }
 }

@@ -82,8 +82,8 @@ public struct TraceReads: Sendable {
     public func traces(
         app: String, uid: String, plan: TracePlan, nowMs: Int64
     ) async throws(RedisFault) -> (records: [TraceRecord], waiting: [WaitingPush]) {
-        var marks: [String: MarkPage.Mark] = [:]
-        try await pairs.scanMarks(app: app, uid: uid) { (page: [MarkPage.Mark]) throws(RedisFault) in
+        var marks: [String: UserMark] = [:]
+        try await pairs.scanMarks(app: app, uid: uid) { (page: [UserMark]) throws(RedisFault) in
             // A scan may return a key twice.
             for mark in page { marks[mark.kind.rawValue + mark.id] = mark }
         }

@@ -3,7 +3,7 @@ import Payload
 public import PushCore
 public import Redis
 
-/// What is stored about users, as the worker reads it: the layer above `StateReader`.
+/// The stored facts of users, read as the worker reads them: the layer above `StateReader`.
 public struct UserReads: Sendable {
     let state: StateReader
 

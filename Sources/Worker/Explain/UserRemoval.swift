@@ -33,7 +33,7 @@ public struct UserRemoval: Sendable {
 
     /// Removes all marks of a user, with their traces.
     private func removeMarks(app: String, uid: String) async throws(RedisFault) {
-        try await pairs.scanMarks(app: app, uid: uid) { (page: [MarkPage.Mark]) throws(RedisFault) in
+        try await pairs.scanMarks(app: app, uid: uid) { (page: [UserMark]) throws(RedisFault) in
             for mark in page {
                 try await state.ask(
                     { (store, tag) throws(RedisFault) in

@@ -416,7 +416,7 @@ final class Pipeline {
         }
     }
 
-    /// Changes of the user or of its tokens are read and Redis has not stored them: what was read is not the present state.
+    /// Redis has not stored some changes of the user or of its tokens that a worker has read. So the candidate does not have the present state.
     private func waitForChanges(_ job: RecipientJob, _ candidate: Candidate) -> Passage {
         let isWaiting = shard.unstoredChanges.contains(
             app: job.event.app.id, uid: job.uid, candidate.recipient.tokens)

@@ -137,7 +137,7 @@ final class RedisAnswers: RedisClientDelegate {
     }
 }
 
-/// The router of Redis' answers to the guards and the statistics: questions beside the path.
+/// The router of Redis' answers to the guards and the statistics, which are not on the path of a push.
 struct GuardAnswers {
     private let tokenLoss: TokenLossGuard
     private let clock: ClockGuard

@@ -233,7 +233,7 @@ extension Judge {
             guard let event = event(of: push), app(event.app).burstTenths > 0, !app(event.app).sendsDigests,
                 seen.insert(push.pid).inserted,
                 let uid = owner(of: push.token, appliedBefore: event.atNanos, at: push.atNanos),
-                // Records may be late, and the token another device's by then.
+                // A record may be late. The token may belong to another device then.
                 let device = device(of: push.token, event.app, uid, at: push.atNanos)
             else { continue }
             let number = Self.number(in: push.body ?? "")

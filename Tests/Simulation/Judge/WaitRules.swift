@@ -18,7 +18,7 @@ extension Judge {
                 !event.isDoubled, !observed.handedOn.contains(where: { $0.eventID == event.eventID })
             else { continue }
             let requests = pushes[outcome.pid] ?? []
-            // A bind of its token gives the push another route, whose requests are counted from one.
+            // A bind of its token gives the push another route. The requests of that route count from one.
             let isBoundAgain = (tokens[requests.first?.token ?? ""] ?? []).contains {
                 $0.atNanos > event.atNanos && $0.atNanos < outcome.atNanos
             }

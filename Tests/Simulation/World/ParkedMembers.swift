@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The recipients whose work a record of `carillon.parked` or `carillon.chunks` has, read without the worker's code.
+/// The recipients in a record of `carillon.parked` or `carillon.chunks`, read without the worker's code.
 ///
 /// A line of JSON is followed by the open recipients, if there is more than the whole event, and by the event's own bytes. A
 /// recipient is its length and then parts of a letter, a length and bytes: `u` has its id, `i` its place in `to.uids`.

@@ -3,7 +3,7 @@ import EventLoop
 import Kafka
 import Redis
 
-/// The room of a shard for more work, and what waits without it: a layer above the components whose bounds it reads.
+/// The room of a shard for more work, and the reading that waits without it: the layer above the components with the bounds.
 final class WorkRoom {
     private let shard: ShardContext
     private let work: WorkTable

@@ -43,7 +43,7 @@ final class ParkedWork {
     let batch: ParkedBatch
     /// Its number among all that this shard read from the topic.
     var number: UInt64 = 0
-    /// Its line in the wheel; nil: it is in none.
+    /// The work's line in the wheel; nil: it is in none.
     var line: ParkedWheel.Key?
     /// All of it parks again, so that its notes stay.
     var parksAgain = false

@@ -65,7 +65,7 @@ final class EventEnds {
         if event.parked == nil, !event.isHandedBack, parking.isBehindEarlier(event) { return .kept }
         var open: [ParkedRecord] = []
         swap(&open, &event.parting)
-        // It may have gone to another owner after they began to wait.
+        // The event may have gone to another owner after they began to wait.
         if event.parked?.isHandedBack ?? false { event.isHandedBack = true }
         if event.isHandedBack {
             parking.forget(open)
