@@ -110,6 +110,33 @@ struct HeldDeviceTests {
         }
     }
 
+    /// The phone waits to be parked, the pad is with APNs, and the connection does not acknowledge: by then the message is read.
+    @Test func `each device has its record where the message is read before the last of them is parked`() throws {
+        try Stage.with(.oneShard) { stage in
+            let (phone, pad) = (token("left", "phone"), token("left", "pad"))
+            try stage.play(state: ["phone", "pad", "web"].map { .bind("left", $0) })
+            try stage.redis([
+                Gateway.lease("gw"),
+                Gateway.presence("left", "web", state: "bg", gateway: "gw", flags: "l", since: nowMs),
+            ])
+            let rules = [(phone, Int64(0)), (pad, 4_950)].map { hex, delayMs in
+                var match = ScenarioRule.Match()
+                match.tokenPrefix = Array(hex.utf8)
+                return ScenarioRule(match, .answer(.putOff(seconds: 20, afterMs: delayMs)))
+            }
+            stage.apns.set(Scenario(rules: rules))
+            try stage.writeEvents([.message("left-1", to: ["left"], conv: "c", seq: 1)])
+            _ = try stage.look(until: "the phone is put off") { !$0.pushes(to: phone).isEmpty }
+            try stage.writeState([.read("left", #""conv_id":"c","up_to_seq":1"#)])
+            let seen = try stage.look(until: "the pad is done", within: .seconds(120)) {
+                $0.outcomes(of: "left-1").contains { $0.hasPrefix("left/pad") }
+            }
+            #expect(
+                seen.outcomes(of: "left-1").sorted()
+                    == ["pad", "phone", "web"].map { "left/\($0) suppressed already_read" })
+        }
+    }
+
     /// The first event waits for an ack of another recipient. A reader in another process cannot know of it.
     @Test func `the record of an event's parked recipient comes after those of earlier events of its device`() throws {
         try Stage.with(.oneShard) { stage in

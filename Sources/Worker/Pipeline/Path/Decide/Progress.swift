@@ -98,16 +98,20 @@ struct Progress {
         }
     }
 
-    /// The devices that no round could reach: their routes were given up, and nothing took their place. At the recipient's end
-    /// each gets a record, unless the recipient has one without device.
+    /// The devices that no round could reach: their routes were given up, and nothing took their place. At the recipient's end, or
+    /// when its other devices are parked, each gets a record, unless the recipient has one without device.
     var leftBehind: [String] {
         if isRecordedWithoutDevice { return [] }
         var left: [String] = []
         let replaced = devices.lazy.filter { $0.standing == .replaced }.map(\.name)
         for device in Array(replaced) + silent
-        where !left.containsSame(device) && !keepsRoute(device) && !isRecorded(device) {
+        where !left.containsSame(device) && !hasOpenRoute(device) && !isRecorded(device) {
             left.append(device)
         }
         return left
+    }
+
+    private func hasOpenRoute(_ device: String) -> Bool {
+        devices.contains { $0.standing != .replaced && $0.name.isSame(as: device) }
     }
 }

@@ -127,6 +127,7 @@ final class RecipientEnds {
         if job.devices.contains(where: { $0.isOpen && !$0.isParked }) { return }
         let waits = parking.waits.filter { job.devices[$0.device].isParked }
         if waits.isEmpty || waits.contains(where: { waitsForEarlier(job, $0) }) { return }
+        recordLeftBehind(job)
         for wait in waits {
             let device = job.devices[wait.device].route.device
             // Recorded once, however often it is parked again.
