@@ -134,6 +134,15 @@ struct HistoryOfOneDay {
         observed.pushes.removeAll { $0.messageID == message }
     }
 
+    /// A repeat of the second message, which was pushed at 21 s, finds that it is read.
+    mutating func readAfterPush(refusedUntil seconds: Double) {
+        allowance.mayRepeat = true
+        allowance.refusals = [Self.nanos(5)...Self.nanos(seconds)]
+        state("s2", .read(conversation: "u1_u2", upTo: 2), at: 30)
+        outcome("e2", "suppressed", "already_read", at: 40)
+        setProbe(badge: 1)
+    }
+
     /// Two tries of an event parked it, after a fault.
     mutating func parkTwice(_ id: String) {
         allowance.mayRepeat = true

@@ -124,6 +124,10 @@ struct JudgeTests {
             $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 20.05)
             $0.outcome("e2", "suppressed", "conv_muted", at: 40)
         },
+        Row("a read end after the push whose mark Redis refused", nil) { $0.readAfterPush(refusedUntil: 21) },
+        Row("a read end after the push, and Redis refused writes before", "a verdict with devices or one without") {
+            $0.readAfterPush(refusedUntil: 20.9)
+        },
         Row("no outcome", "one final outcome") { $0.observed.outcomes.removeFirst() },
         Row("two outcomes of a device", "one final outcome") {
             $0.outcome("e1", "suppressed", "expired", device: "d1", at: 13)

@@ -18,8 +18,8 @@ struct Allowance {
     /// The brokers refused a topic, and a worker may have ended with a delivery that they never took. Its event comes again, perhaps
     /// when the device is away.
     var mayLoseDeliveries = false
-    /// Redis refused writes for a time: the end of an activity, or a revoke, may be known to nobody.
-    var refusesWrites = false
+    /// When a Redis server refused writes.
+    var refusals: [ClosedRange<UInt64>] = []
     /// The statistics may lack outcomes, and have repeated ones twice.
     var mayMiscount = false
     /// The only trouble was that two apps had to wait for APNs.
@@ -36,6 +36,9 @@ struct Allowance {
     var losses: [Loss] = []
     /// Events that Kafka has dropped, perhaps before a worker read them.
     var lostEvents: Set<String> = []
+
+    /// Redis refused writes for a time: the end of an activity, or a revoke, may be known to nobody.
+    var refusesWrites: Bool { !refusals.isEmpty }
 }
 
 /// Writes that Redis had answered, and lost.

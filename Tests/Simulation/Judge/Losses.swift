@@ -35,6 +35,14 @@ extension Judge {
         }
     }
 
+    /// The same exception: Redis refused the mark of the first try, whose push or record this is.
+    func wasUnmarked(_ own: [Observed.Outcome]) -> Bool {
+        guard mayRepeat else { return false }
+        let pushedNanos = own.flatMap { pushes[$0.pid] ?? [] }.map(\.atNanos)
+        guard let first = (own.map(\.atNanos) + pushedNanos).min() else { return false }
+        return allowance.refusals.contains { $0.contains(first) }
+    }
+
     /// Whether what the worker wrote about the event and the user may be lost.
     func mayHaveLost(_ event: Sent, _ uid: String) -> Bool {
         guard !allowance.losses.isEmpty else { return false }

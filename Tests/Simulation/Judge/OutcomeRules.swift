@@ -49,7 +49,7 @@ extension Judge {
         let withoutDevice = own.filter { $0.device.isEmpty }
         // With its mark and its entry in the ledger, Redis has lost that there was an earlier try.
         if !withoutDevice.isEmpty, withoutDevice.count < own.count, !mayHaveLost(event, uid),
-            !leftNoTrace(event, uid, own), !wasDecidedTwice(event, uid, withoutDevice)
+            !leftNoTrace(event, uid, own), !wasUnmarked(own), !wasDecidedTwice(event, uid, withoutDevice)
         {
             found(
                 "a verdict with devices or one without",

@@ -36,7 +36,6 @@ final class Faults {
             allowance(kind)
             hidesRedis = hidesRedis || kind.mayHideRedis
             movesPartitions = movesPartitions || kind.mayMovePartitions
-            if kind == .redisFull || kind == .redisRefusal { world.allowance.refusesWrites = true }
             if kind.mayDelay { world.allowance.slackNanos = 150 * Self.second }
             system.after(nanos: system.number(2 * Self.second...4 * Self.second + world.plan.trafficNanos)) { [self] in
                 strike(kind)
@@ -122,6 +121,10 @@ final class Faults {
 
     /// Writes that Redis has lost so far.
     var losses: [Loss] { redis.losses }
+
+    /// When a Redis server refused writes, as far as it accepts them again.
+    var refusals: [ClosedRange<UInt64>] { redis.refusals }
+
     func isOfEarlierTopic(_ topic: String, _ partition: Int32, _ offset: Int64) -> Bool {
         topic == "im.events" && kafka.isOfEarlierTopic(Int(partition), offset)
     }

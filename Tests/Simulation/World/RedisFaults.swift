@@ -15,6 +15,8 @@ final class RedisFaults {
     private var changing: Set<ObjectIdentifier> = []
     /// Writes that Redis has answered and lost.
     private(set) var losses: [Loss] = []
+    /// When a server refused writes.
+    private(set) var refusals: [ClosedRange<UInt64>] = []
     /// Whether the slot of the statistics moved. Meanwhile Redis answers TRYAGAIN, and partitions that go wait only for a second.
     private(set) var movesStatistics = false
     /// Masters that workers went on using though a majority of the Sentinels named another one.
@@ -227,8 +229,10 @@ final class RedisFaults {
         guard let server = someGroup()?.master else { return }
         tell("\(name(server)) has no memory left")
         server.setMaxMemory(1)
+        let nanos = system.nowNanos
         later(Self.second / 10...20 * Self.second) { [self] in
             server.setMaxMemory(0)
+            refusals.append(nanos...system.nowNanos)
             story.tell("\(name(server)) has memory again")
         }
     }
@@ -244,8 +248,10 @@ final class RedisFaults {
         let (trouble, set) = troubles[system.choice(troubles.count)]
         tell("\(name(server)) \(trouble)")
         set(server, true)
+        let nanos = system.nowNanos
         later(Self.second / 10...20 * Self.second) { [self] in
             set(server, false)
+            refusals.append(nanos...system.nowNanos)
             story.tell("\(name(server)) is as usual again")
         }
     }

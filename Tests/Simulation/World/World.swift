@@ -128,7 +128,7 @@ public final class World {
         if workers.allSatisfy({ $0.process.isDead || $0.isLeaving }) { try startWorker() }
         guard comesToRest("after the traffic") else { return finish() }
         // Claims that Redis refused are stored within this time. A master that is replaced refuses them too.
-        if allowance.refusesWrites || plan.faults.contains(.redisFailover) { system.run(nanos: 7 * Self.second) }
+        if !faults.refusals.isEmpty || plan.faults.contains(.redisFailover) { system.run(nanos: 7 * Self.second) }
         traffic.probe()
         guard comesToRest("after the last messages") else { return finish() }
         return finish()
@@ -367,6 +367,7 @@ public final class World {
             leaseLosses: gateways?.leaseLosses ?? [], renewals: gateways?.renewals ?? [:], originMs: system.originMs,
             answers: faults?.answers ?? [])
         allowance.losses = faults?.losses ?? []
+        allowance.refusals = faults?.refusals ?? []
         allowance.lostEvents = faults?.lostEvents ?? []
         allowance.mayMiscount = allowance.mayMiscount || faults?.mayMiscount ?? false
         allowance.hadOneProcess = workers.count == 1
