@@ -276,7 +276,8 @@ public final class World {
 
     /// Waits until nobody has work, for half an hour at most.
     private func comesToRest(_ when: String) -> Bool {
-        for step in 1...18_000 {
+        // The longest wait is that of a background push for the next hour.
+        for step in 1...39_000 {
             system.run(nanos: Self.second / 10)
             if isAtRest { return true }
             if step % 600 == 0 { acceptLostTokens() }
