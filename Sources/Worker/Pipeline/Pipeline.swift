@@ -78,7 +78,7 @@ final class Pipeline {
         newestBadges = NewestBadges(shard, sender: sender, bursts: bursts, updates: badgeUpdates)
         clock = ClockGuard(shard, [events, userState, chunks])
         tokenLoss = TokenLossGuard(
-            shard, work, lookup: lookup, clock: clock, [events, chunks], stopsReading: parts.stopsAtTokenLoss)
+            shard, work, lookup: lookup, [events, chunks], stopsReading: parts.stopsAtTokenLoss)
         dataAge = DataAgeGuard(
             shard, apps, lookup: lookup, userStates: userStates, clock: clock, tokenLoss: tokenLoss, [events, chunks],
             userState: userState, source: parts.replaySource, stopsReading: parts.stopsAtTokenLoss)

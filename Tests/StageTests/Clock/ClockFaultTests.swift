@@ -30,6 +30,28 @@ import Worker
         }
     }
 
+    /// The clocks of two workers differ by 50 s, each less than `clock: degraded` names.
+    @Test func `a Retry-After of another worker lasts as long by a clock that is ahead of that worker's`() throws {
+        var settings = LocalCluster.Settings.oneShard
+        settings.sessionMs = LocalCluster.Settings.shortSessionMs
+        try Stage.bare(settings) { stage in
+            let first = try stage.startWorker(clockAheadMs: -25_000)
+            try stage.play(state: [.bind("slow")])
+            stage.answerPushes(.putOff(seconds: 60))
+            try stage.writeEvents([.message("slow-1", to: ["slow"])])
+            let refusedMs = try #require(try stage.look(until: "it is parked") { !$0.parked.isEmpty }.pushes.first?.atMs)
+            #expect(try stage.stop(first))
+            try stage.startWorker(clockAheadMs: 25_000)
+            stage.answerPushes(nil)
+            try stage.writeEvents([.message("slow-2", to: ["slow"])])
+            try until("both are pushed", within: .seconds(120)) {
+                stage.apns.requests.count { $0.status == 200 } == 2
+            }
+            let waitsMs = stage.apns.requests.filter { $0.status == 200 }.map { $0.atMs - refusedMs }
+            #expect(waitsMs.allSatisfy { $0 >= 60_000 }, "\(waitsMs)")
+        }
+    }
+
     @Test(arguments: [false, true])
     func aClockThatJumpsExpiresNothing(isOfMachine: Bool) throws {
         try Stage.with { stage in

@@ -28,6 +28,8 @@ final class ShardContext {
     let unstoredCounts: UnstoredCounts
     private let wallClock: WallClock
     private var clock: ShardClock
+    /// Redis' clock at the last heartbeat.
+    private var redisClock: ShardClock?
     var clockWatch = ClockWatch()
     let timers: Timers
     let statistics: Statistics
@@ -171,6 +173,15 @@ final class ShardContext {
     var nowNanos: UInt64 { loop.turnTimeNanos }
     /// Unix ms.
     var nowMs: Int64 { clock.ms(nowNanos: nowNanos) }
+
+    /// Unix ms by Redis' clock, as far as it is known.
+    var redisMs: Int64 { redisClock?.ms(nowNanos: nowNanos) ?? nowMs }
+
+    /// The time, Unix ms, by which workers tell each other how long work waits: Redis' where the two clocks differ by more than an
+    /// answer takes.
+    var sharedMs: Int64 { abs(redisMs &- nowMs) > 1_000 ? redisMs : nowMs }
+
+    func redisIsAt(ms: Int64) { redisClock = ShardClock(wallMs: ms, nowNanos: nowNanos) }
 
     /// Asks Redis when an operator accepted a loss of data last.
     func askAcceptance() { try? store.lossAccepted(tag: Tag(.none, .lossAccepted).bits) }

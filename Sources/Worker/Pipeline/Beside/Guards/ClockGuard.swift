@@ -10,8 +10,6 @@ final class ClockGuard {
     private let shard: ShardContext
     private let intakes: [Intake]
     private(set) var verdict = ClockWatch.Verdict.unknown
-    /// By how much Redis' clock is ahead of this worker's, ms.
-    private(set) var serverAheadMs: Int64 = 0
     /// When Redis was asked for the time last, monotonic, and whether the answer is outstanding.
     private var askedNanos: UInt64?
     private var isAsked = false
@@ -54,7 +52,7 @@ final class ClockGuard {
     ///
     /// - Parameter sentNanos: when it was sent, monotonic; nil if a later heartbeat was sent since.
     func didBeat(_ server: Int, _ beat: StateStore.Beat, sentNanos: UInt64?) {
-        serverAheadMs = beat.nowMs &- shard.nowMs
+        shard.redisIsAt(ms: beat.nowMs)
         guard let sentNanos else { return shard.late() }
         guard server == self.server else { return }
         guard beat.isServerTime else { return verdict == .unknown ? ask() : () }

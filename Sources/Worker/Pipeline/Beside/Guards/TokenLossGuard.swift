@@ -10,7 +10,6 @@ final class TokenLossGuard {
     private let shard: ShardContext
     private let work: WorkTable
     private let lookup: Lookup
-    private let clock: ClockGuard
     private let intakes: [Intake]
     private var loss = TokenLoss()
     /// `token_loss: stop`.
@@ -35,13 +34,11 @@ final class TokenLossGuard {
     ///   - intakes: they do not read while tokens are lost.
     ///   - stopsReading: `token_loss: stop`.
     init(
-        _ shard: ShardContext, _ work: WorkTable, lookup: Lookup, clock: ClockGuard, _ intakes: [Intake],
-        stopsReading: Bool
+        _ shard: ShardContext, _ work: WorkTable, lookup: Lookup, _ intakes: [Intake], stopsReading: Bool
     ) {
         self.shard = shard
         self.work = work
         self.lookup = lookup
-        self.clock = clock
         self.intakes = intakes
         self.stopsReading = stopsReading
     }
@@ -120,7 +117,7 @@ final class TokenLossGuard {
     func ask() {
         if !shard.store.client.isReady || askedNanos != nil { return }
         askedNanos = shard.nowNanos
-        askedServerMs = shard.nowMs &+ clock.serverAheadMs
+        askedServerMs = shard.redisMs
         do throws(RedisFault) {
             try shard.store.keyCount(tag: Tag(.none, .keyCount).bits)
         } catch {

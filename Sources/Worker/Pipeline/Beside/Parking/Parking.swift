@@ -195,7 +195,7 @@ final class Parking {
         while bytesOnWay < Self.onWayMax, !waiting.isEmpty {
             // First: a record that is too large comes back at once.
             let one = waiting.removeFirst()
-            let leaving = one.record.open.map { $0.leaving(nowMs: shard.nowMs, steadyMs: shard.steadyMs) }
+            let leaving = one.record.open.map { $0.leaving(nowMs: shard.sharedMs, steadyMs: shard.steadyMs) }
             let value = Deferred(leaving, later: one.record.later).bytes(places: one.places)
             one.places = [:]
             one.bytes = value.count
@@ -219,7 +219,7 @@ final class Parking {
     }
 
     private func note(_ record: ParkedRecord, of device: String, _ wait: DeviceWait? = nil, isAgain: Bool = false) {
-        let nowMs = shard.nowMs
+        let nowMs = shard.sharedMs
         var note = ParkedNote(dueMs: 0, writtenMs: nowMs, untilMs: record.expiresAtMs)
         guard let uid = record.uid else {
             note.dueMs = record.dueMs &- shard.steadyMs &+ nowMs
@@ -292,8 +292,8 @@ final class Parking {
         let batch = ParkedBatch(origin, later: record.later)
         batch.writtenMs = shard.steadyMs
         guard let first = record.open.first else { return intake.settle(origin.place) }
-        let waitedMs = shard.nowMs &- first.writtenMs
-        let open = record.open.map { $0.taken(nowMs: shard.nowMs, steadyMs: shard.steadyMs) }
+        let waitedMs = shard.sharedMs &- first.writtenMs
+        let open = record.open.map { $0.taken(nowMs: shard.sharedMs, steadyMs: shard.steadyMs) }
         if waitedMs >= ParkedShares.restMs, shard.limits.isShared,
             held.isFull(first.app, batch.partition, share: share, shard.limits),
             !record.open.contains(where: wheel.isAwaited),

@@ -48,7 +48,7 @@ struct MarkNotes {
 
     /// No note of the user names it, because later pushes do not wait for it. A repeat then goes where the record is read.
     func writeWait(of job: RecipientJob, _ record: ParkedRecord) {
-        let untilMs = record.dueMs &- shard.steadyMs &+ shard.nowMs
+        let untilMs = record.dueMs &- shard.steadyMs &+ shard.sharedMs
         write(.parked, EarlierWait(untilMs: untilMs, cause: record.cause).text, of: job)
     }
 

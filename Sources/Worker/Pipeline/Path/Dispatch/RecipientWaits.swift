@@ -270,7 +270,7 @@ final class RecipientWaits {
     func parkedDueMs(_ job: RecipientJob, device: String, _ candidate: Candidate) -> Int64? {
         guard job.mayPark else { return nil }
         if let noted = candidate.recipient.parked.first(where: { $0.device.isSame(as: device) }),
-            let leftMs = noted.note.leftMs(nowMs: shard.nowMs),
+            let leftMs = noted.note.leftMs(nowMs: shard.sharedMs),
             !ownsNote(job, of: device) || !device.isEmpty && leftMs > Self.earlyMs
         {
             return shard.steadyMs &+ leftMs
@@ -309,7 +309,7 @@ final class RecipientWaits {
     /// How long the earlier try may still be parked; nil if nothing says that it is.
     private func waitOfEarlierTry(_ job: RecipientJob, _ candidate: Candidate) -> (cause: ParkCause, leftMs: Int64)? {
         if let wait = candidate.claim?.earlierWait {
-            let leftMs = min(max(0, wait.untilMs &- shard.nowMs), Int64(shard.limits.ackGraceNanos / 1_000_000))
+            let leftMs = min(max(0, wait.untilMs &- shard.sharedMs), Int64(shard.limits.ackGraceNanos / 1_000_000))
             // Also after its wait, as another shard may be pushing. Here too later pushes do not wait for it.
             if let cause = wait.cause { return (cause, leftMs) }
             // A little later: the record that was there first begins first.
@@ -317,7 +317,7 @@ final class RecipientWaits {
         }
         // Its own note has expired with it.
         let hasExpired = job.event.expiresAtMs <= shard.nowMs
-        return candidate.recipient.parked.compactMap { $0.note.leftMs(nowMs: shard.nowMs) ?? (hasExpired ? 0 : nil) }
+        return candidate.recipient.parked.compactMap { $0.note.leftMs(nowMs: shard.sharedMs) ?? (hasExpired ? 0 : nil) }
             .min().map { (.behind, $0) }
     }
 }

@@ -536,7 +536,7 @@ final class FanOut {
 
     private func didReadParked(_ event: EventJob, _ note: ParkedNote?) {
         event.didRead()
-        guard let leftMs = note?.leftMs(nowMs: shard.nowMs), event.raw.count <= ParkedRecord.rawMax,
+        guard let leftMs = note?.leftMs(nowMs: shard.sharedMs), event.raw.count <= ParkedRecord.rawMax,
             open.contains(where: { $0 === event })
         else { return }
         open.removeAll { $0 === event }
