@@ -95,6 +95,26 @@ import VirtualStage
         }
     }
 
+    /// The conversation was open on a phone, and is closed when the repeat comes.
+    @Test func `a repeat before the owed claim is paid does not count what the first did not`() throws {
+        try Stage.with { stage in
+            try stage.play(state: [.bind("f10")])
+            try stage.redis([
+                Gateway.lease("gw-f10"),
+                Gateway.presence("f10", "pad", gateway: "gw-f10", activeConversation: "c-f10"),
+                "CONFIG SET maxmemory 1",
+            ])
+            try stage.writeEvents([.message("f10-1", to: ["f10"], conv: "c-f10", seq: 1)])
+            _ = try stage.look(until: "its end is recorded") { $0.outcomes(of: "f10-1").count == 2 }
+            // The owed claim was tried a few times: its next try is not at once.
+            stage.wait(.seconds(5))
+            try stage.redis(["CONFIG SET maxmemory 0", Gateway.off("f10", "pad")])
+            try stage.play(events: [.message("f10-1", to: ["f10"], conv: "c-f10", seq: 1, event: "f10-1-again")])
+            let seen = try stage.play(events: [.message("f10-2", to: ["f10"], conv: "c-f10", seq: 2)])
+            #expect(seen.outcomes(of: "f10-2") == ["f10/phone accepted ok 1"])
+        }
+    }
+
     /// A crash repeats what is in flight only: nothing that was accepted waits for another device's ack.
     @Test func anEventIsSettledWhileOneOfItsDevicesWaitsForAnAck() throws {
         var settings = LocalCluster.Settings()

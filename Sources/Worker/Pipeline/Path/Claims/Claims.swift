@@ -336,12 +336,15 @@ final class Claims {
     /// the claim is paid, even if Redis accepts writes again.
     func applyRemembered(_ job: RecipientJob, _ candidate: Candidate) {
         if !candidate.isUnclaimed || candidate.claim?.state == .ended { shard.unstoredCounts.remove(job.dedupKey) }
-        if unmarked.contains(job.dedupKey) { candidate.claim?.state = .ended }
-        let isOther = job.event.parked?.record.uid == nil && !job.flags.contains(.staysInMemory)
-        if isOther, parkedUnmarked.contains(job.dedupKey) {
-            candidate.claim?.state = .ended
-        }
+        if hasEndedUnmarked(job) { candidate.claim?.state = .ended }
         if candidate.claim?.isTargetUnknown == true, isTargetInWork(job) { candidate.claim?.isTargetUnknown = false }
+    }
+
+    /// Whether an earlier try ended, or waits in `carillon.parked`, and this shard knows it without a mark.
+    func hasEndedUnmarked(_ job: RecipientJob) -> Bool {
+        if unmarked.contains(job.dedupKey) { return true }
+        let isOther = job.event.parked?.record.uid == nil && !job.flags.contains(.staysInMemory)
+        return isOther && parkedUnmarked.contains(job.dedupKey)
     }
 
     /// Whether the message that a revoke names has not ended here: Redis may know nothing of it yet.
