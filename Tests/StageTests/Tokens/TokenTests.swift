@@ -3,6 +3,7 @@ import JSON
 import Simulator
 import Testing
 import VirtualStage
+import Worker
 
 /// Tokens that move, die or are refused.
 @Suite(.onStage(scenario: TokenPrefix.scenario)) struct TokenTests {
@@ -123,6 +124,26 @@ import VirtualStage
         let seen = try stage.play(events: (0..<100).map { .message("crowd-\($0)-m", to: ["crowd-\($0)"]) })
         #expect(seen.pushes(to: shared).count == 1)
         #expect(seen.outcomes(of: "crowd-0-m") == ["crowd-0/phone accepted ok 1"])
+    }
+
+    /// `push.state-results` may take no records for long. What is stored goes on without it.
+    @Test func `a bind does not wait for the result record of an earlier bind of its token`() throws {
+        var settings = LocalCluster.Settings.oneShard
+        settings.lines = "state_results: true\n"
+        try Stage.with(settings) { stage in
+            try stage.play(state: [.bind("t15")], events: [.message("t15-0", to: ["t15"])])
+            let results = Configuration.Topics().stateResults
+            stage.kafka.refuse(results, code: 29)
+            try stage.writeState([.bind("t15", version: 2), .bind("t15", version: 3, #","alerts":false"#)])
+            stage.wait(.seconds(2))
+            try stage.writeEvents([.message("t15-1", to: ["t15"])])
+            try until("the message has an outcome") { try !stage.look().outcomes(of: "t15-1").isEmpty }
+            #expect(try stage.look().outcomes(of: "t15-1") == ["t15/phone suppressed alerts_off"])
+            #expect(stage.records(of: results).count == 1)
+            stage.kafka.refuse(results, code: nil)
+            try stage.settle()
+            #expect(stage.records(of: results).count == 3)
+        }
     }
 
     @Test func aRefusalOlderThanTheBindKeepsTheToken() throws {

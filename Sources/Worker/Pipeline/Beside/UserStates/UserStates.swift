@@ -253,8 +253,10 @@ final class UserStates {
         waitingReports -= 1
     }
 
-    /// The record's result is known: it is written if wanted, and then the record is settled.
+    /// The record's result is known: it is written if wanted, and then the record is settled. Other binds of its token do not wait
+    /// for that, because brokers may refuse results for long.
     private func end(_ job: ChangeJob, _ outcome: StateOutcome) {
+        endBind(job)
         if job.origin == nil { return end(job) }
         job.app?.metrics.applied(outcome)
         if case .refused(let fault) = outcome { return refuse(job, fault) }
