@@ -80,8 +80,8 @@ final class Pipeline {
         tokenLoss = TokenLossGuard(
             shard, work, lookup: lookup, [events, chunks], stopsReading: parts.stopsAtTokenLoss)
         dataAge = DataAgeGuard(
-            shard, apps, lookup: lookup, userStates: userStates, clock: clock, tokenLoss: tokenLoss, [events, chunks],
-            userState: userState, source: parts.replaySource, stopsReading: parts.stopsAtTokenLoss)
+            shard, apps, fanOut: fanOut, lookup: lookup, userStates: userStates, clock: clock, tokenLoss: tokenLoss,
+            [events, chunks], userState: userState, source: parts.replaySource, stopsReading: parts.stopsAtTokenLoss)
         room = WorkRoom(
             shard, work, intakes, fanOut: fanOut, sender: sender, parking: parking, userStates: userStates)
         counts = CountWriter(shard, intakes, otherGroup: dataAge.otherGroup)

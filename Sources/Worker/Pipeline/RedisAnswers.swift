@@ -126,6 +126,7 @@ final class RedisAnswers: RedisClientDelegate {
         }
         // Before anything is read over this link: its answer comes first.
         guards.linkIsReady()
+        fanOut.noteAgain()
         userStates.serverMayHaveChanged()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()

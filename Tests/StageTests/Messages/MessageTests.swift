@@ -83,6 +83,41 @@ import VirtualStage
         #expect(seen.push(of: "m10-b")?.headers["apns-collapse-id"] == original)
     }
 
+    /// The note for the revoke is lost with the link, or cannot be sent at all.
+    @Test(arguments: [Duration.zero, .seconds(4)])
+    func `a revoke takes the collapse id of an original that came while Redis was away`(since: Duration) throws {
+        try Stage.with(.oneShard) { stage in
+            try stage.play(state: [.bind("m11")], events: [.message("m11-0", to: ["m11"])])
+            stage.redis.freeze()
+            stage.wait(since)
+            try stage.writeEvents([
+                .message("m11-a", to: ["m11"], push: #""content":"oops","collapse_id":"oops-1""#)
+            ])
+            stage.wait(.seconds(4))
+            stage.redis.restart()
+            stage.redis.thaw()
+            try stage.settle()
+            let seen = try stage.play(events: [.revoke("m11-b", of: "m11-a", to: "m11")])
+            #expect(seen.push(of: "m11-b")?.headers["apns-collapse-id"] == "oops-1")
+        }
+    }
+
+    /// Redis reads, and takes the note only later.
+    @Test func `a revoke takes the collapse id of an original that came while Redis was full`() throws {
+        try Stage.with(.oneShard) { stage in
+            try stage.play(state: [.bind("m12")], events: [.message("m12-0", to: ["m12"])])
+            try stage.redis(["CONFIG SET maxmemory 1"])
+            try stage.writeEvents([
+                .message("m12-a", to: ["m12"], push: #""content":"oops","collapse_id":"oops-1""#)
+            ])
+            stage.wait(.seconds(4))
+            try stage.redis(["CONFIG SET maxmemory 0"])
+            try stage.settle()
+            let seen = try stage.play(events: [.revoke("m12-b", of: "m12-a", to: "m12")])
+            #expect(seen.push(of: "m12-b")?.headers["apns-collapse-id"] == "oops-1")
+        }
+    }
+
     @Test func aRevokeOfAnUnknownMessageHasItsOwnCollapseID() throws {
         let seen = try Stage.here.play(
             state: [.bind("m9")],

@@ -9,9 +9,9 @@ enum Question: UInt8 {
     // A recipient's facts; the marks of several in one call; a gateway's lease.
     case presence, user, conversation, group, activity, mark, marks, groupMarks, lease
     // A page of a group's members; the collapse id of a revoke's original, and whether its members have marks in a common key;
-    // the owner of one of `to.tokens`; whether an earlier event of the conversation is parked, and whether an earlier try read
-    // the recipients.
-    case members, original, originalMarks, groupSize, tokenOwner, parkedBefore, tries
+    // the note with that collapse id (`OriginalNotes`); the owner of one of `to.tokens`; whether an earlier event of the
+    // conversation is parked, and whether an earlier try read the recipients.
+    case members, original, originalMarks, keptOriginal, groupSize, tokenOwner, parkedBefore, tries
     // One recipient's claim, the owners of its tokens, and the acks of silent connections; the first two for several recipients
     // in one call.
     case claim, owner, claimAcks, claims, owners
@@ -124,6 +124,7 @@ extension Question {
         case .members: Row(.fanOut, .read, .array)
         case .original: Row(.fanOut, .read, .text, isOfUsers: true, ifLasting: .worker)
         case .originalMarks: Row(.fanOut, .read, .integer, isOfUsers: true, ifLasting: .worker)
+        case .keptOriginal: Row(.fanOut, .other, .status)
         case .groupSize: Row(.fanOut, .read, .integer, ifLasting: .otherSystem)
         case .tokenOwner: Row(.fanOut, .read, .text, isOfUsers: true, ifLasting: .worker)
         case .parkedBefore: Row(.fanOut, .read, .text, isOfUsers: true, ifLasting: .worker)

@@ -10,6 +10,7 @@ import Telemetry
 final class DataAgeGuard {
     private let shard: ShardContext
     private let apps: AppTable
+    private let fanOut: FanOut
     private let lookup: Lookup
     private let userStates: UserStates
     private let clock: ClockGuard
@@ -43,12 +44,13 @@ final class DataAgeGuard {
     ///   - intakes: they do not read while Redis has older data.
     ///   - stopsReading: `token_loss: stop`.
     init(
-        _ shard: ShardContext, _ apps: AppTable, lookup: Lookup, userStates: UserStates, clock: ClockGuard,
-        tokenLoss: TokenLossGuard, _ intakes: [Intake], userState: Intake, source: any StateReplaySource,
+        _ shard: ShardContext, _ apps: AppTable, fanOut: FanOut, lookup: Lookup, userStates: UserStates,
+        clock: ClockGuard, tokenLoss: TokenLossGuard, _ intakes: [Intake], userState: Intake, source: any StateReplaySource,
         stopsReading: Bool
     ) {
         self.shard = shard
         self.apps = apps
+        self.fanOut = fanOut
         self.lookup = lookup
         self.userStates = userStates
         self.clock = clock
@@ -130,6 +132,7 @@ final class DataAgeGuard {
         // The beats were writes.
         shard.noteWritten()
         userStates.retryRefused()
+        fanOut.noteAgain()
         userState.restartedPlaces = []
         compared.formUnion(comparedNext)
         if looksAtEviction { tokenLoss.didLookEverywhere(sentNanos: sentNanos) }

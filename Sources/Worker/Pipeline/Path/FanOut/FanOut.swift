@@ -24,6 +24,7 @@ final class FanOut {
     /// Chunks with undecided members.
     private var undecidedChunks: [WorkRef] = []
     private var bulkBound = BulkBound()
+    private var notes: OriginalNotes
     private var nextOrder: UInt64 = 0
     var pages: UInt = 0
 
@@ -31,6 +32,7 @@ final class FanOut {
         self.shard = shard
         self.work = work
         self.planner = planner
+        notes = OriginalNotes(shard)
     }
 
     /// Few audiences wait for room. Large groups that wait for their division delay only later events of their
@@ -96,11 +98,7 @@ final class FanOut {
             // A scheduled message stored its own note when it came.
             if event.isRevoke || event.hasMembers { readOriginal(of: event) }
         } else if let collapseID = event.content?.givenCollapseID {
-            // Best effort: if it is lost with the connection, a revoke appears next to its message instead of replacing
-            // it.
-            try? shard.store.keepOriginal(
-                app: event.app.id, msgID: event.msgID, KeptOriginal(collapseID: collapseID),
-                expireAtMs: event.expiresAtMs, nowMs: shard.nowMs, tag: Tag.noteBits)
+            notes.keep(event, collapseID)
         }
         if event.fanOutPhase == .ready { readParkedIfShared(event) }
         if event.chunkPart == nil {
@@ -354,6 +352,7 @@ final class FanOut {
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         if tag.question == .tokenOwner { return didReadOwner(tag, reply) }
+        if tag.question == .keptOriginal { return notes.didStore(tag.ref) }
         guard let event = reading(tag) else { return shard.late() }
         switch tag.question {
         case .members: didReadMembers(event, reply)
@@ -367,6 +366,7 @@ final class FanOut {
 
     func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
         if tag.question == .tokenOwner { return didFailOwner(tag, isAbsent: isAbsent) }
+        if tag.question == .keptOriginal { return notes.didFail(tag.ref, fault) }
         guard let event = reading(tag) else { return shard.late() }
         switch tag.question {
         case .members where fault.isLasting:
@@ -583,6 +583,9 @@ final class FanOut {
     private static let changesMs: Int64 = 5_000
 
     // MARK: Revokes
+
+    /// Redis may take notes for revokes that it did not take before.
+    func noteAgain() { notes.sendAgain() }
 
     /// A revoke replaces its original's alert, so it needs the original's collapse id. A group's scheduled message may have been
     /// revoked for members that came later.
