@@ -20,6 +20,16 @@ extension JudgeTests {
             $0.readLate(hasOddTimes: false)
             $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 40 }
         },
+        Row("a life that begins a millisecond before a second, of a message without a Kafka time", nil) {
+            $0.beginEarlier(hasOddTimes: true)
+        },
+        Row("a life that begins a millisecond before a second, of a message with a Kafka time", "the payload") {
+            $0.beginEarlier(hasOddTimes: false)
+        },
+        Row("a life that begins two milliseconds before a second", "the payload") {
+            $0.beginEarlier(hasOddTimes: true)
+            $0.change("e2") { $0.sentMs += 1 }
+        },
         Row("an update", nil) { $0.update(secondsLate: 0) },
         Row("an update with the time of a late clock", nil) {
             $0.readLate()
@@ -200,6 +210,14 @@ extension JudgeTests {
             $0.deliver("e1", alerts: false, at: 10.98)
             $0.observed.deliveries[0].isPushed = true
         },
+        Row("over a connection of a moment ago, which a replaced master still has", nil) {
+            $0.deliverAfter(endedAt: 19.9)
+        },
+        Row("over a connection that a replaced master has no more", "deliveries") { $0.deliverAfter(endedAt: 19.7) },
+        Row("over a connection of a moment ago, which no master has", "deliveries") {
+            $0.deliverAfter(endedAt: 19.9)
+            $0.allowance.replacedMasters = [HistoryOfOneDay.nanos(10)...HistoryOfOneDay.nanos(19)]
+        },
         Row("to a suspended device", "deliveries") { $0.deliver("e2", at: 20.1) },
         Row("none to a live device", "deliveries") {
             $0.move("d1", "fg", at: 15)
@@ -276,6 +294,22 @@ extension JudgeTests {
         },
         Row("a stale bind behind another user's newer one, which was read first", nil) { $0.bindTwice(tookAt: 96) },
         Row("a stale bind before another user's newer one", "results") { $0.bindTwice(tookAt: 99) },
+        Row("a stale bind behind another user's of its version, whose first answer was lost", nil) {
+            $0.bindEqually(second: "repeat")
+        },
+        Row("a stale bind before another user's of its version, which was stale", "results") {
+            $0.bindEqually(second: "stale")
+        },
+        Row("a stale bind that a newer one of its device passed while slots moved", nil) { $0.passBind(movedUntil: 95) },
+        Row("a stale bind that a newer one of its device passed while slots of others moved", "results") {
+            $0.passBind(movedUntil: 95, tags: ["im:u2", "im:t3"])
+        },
+        Row("a stale bind behind a newer one of its device", "results") { $0.passBind(movedUntil: nil) },
+        Row("a stale bind after slots moved", "results") { $0.passBind(movedUntil: 94.9) },
+        Row("a stale bind while slots moved", "results") {
+            $0.passBind(movedUntil: 95)
+            $0.observed.results["s3"]?.atNanos = HistoryOfOneDay.nanos(98.1)
+        },
         Row("a stale bind of a phone that another user took before", "results") {
             $0.allowance.mayRepeat = true
             $0.state("s3", .bind(device: "d9", token: "t1", type: .alert), of: "u2", at: 95)
@@ -354,6 +388,12 @@ extension HistoryOfOneDay {
         (allowance.clockSlackMs, allowance.hasOddTimes) = (ms, hasOddTimes)
     }
 
+    /// The second message, which was sent at the beginning of a second, has the life of one that was sent a millisecond before.
+    fileprivate mutating func beginEarlier(hasOddTimes: Bool) {
+        allowance.hasOddTimes = hasOddTimes
+        observed.pushes[1].expiration = observed.pushes[1].expiration.map { $0 - 1 }
+    }
+
     /// A Live Activity has an update, whose time is that late.
     fileprivate mutating func update(secondsLate: Int64) {
         state("s2", .bind(device: "d1", token: "a1", type: .activity), at: 2)
@@ -410,6 +450,19 @@ extension HistoryOfOneDay {
         outcome("e9", "suppressed", "no_token", at: 92)
     }
 
+    /// The second message goes over the first connection of a device that has another one by then. A master was replaced.
+    fileprivate mutating func deliverAfter(endedAt seconds: Double) {
+        allowance.mayRepeat = true
+        allowance.replacedMasters = [Self.nanos(10)...Self.nanos(30)]
+        move("d1", "fg", at: 15)
+        move("d1", "fg", at: seconds)
+        sources.moves[1].connection = 2
+        deliver("e2", at: 20.1)
+        observed.deliveries[0].gateway = "gw-1"
+        observed.deliveries[0].connection = 1
+        observed.deliveries[0].ackByMs = Self.ms(28.1)
+    }
+
     /// Two processes read the second message in two partitions. APNs refuses the push of one for a time.
     fileprivate mutating func putOffOneCopy() {
         copy("e2")
@@ -433,6 +486,26 @@ extension HistoryOfOneDay {
         state("s2", .bind(device: "d2", token: "t2", type: .voip), at: 95)
         state("s3", .bind(device: "d9", token: "t2", type: .voip), of: "u2", at: seconds)
         observed.results["s2"] = Observed.StateResult(atNanos: Self.nanos(98), outcome: "stale")
+    }
+
+    /// Two users bind a token in one version. The first bind is stale.
+    fileprivate mutating func bindEqually(second outcome: String) {
+        allowance.mayRepeat = true
+        bindTwice(tookAt: 96)
+        let places = sources.states.indices.suffix(2)
+        for place in places { sources.states[place].words.version = 9 }
+        observed.results["s3"] = Observed.StateResult(atNanos: Self.nanos(97), outcome: outcome)
+    }
+
+    /// A device has two new tokens. The first bind is stale, and slots of Redis moved until then.
+    fileprivate mutating func passBind(movedUntil seconds: Double?, tags: Set<String> = ["im:t2"]) {
+        allowance.slotMoves = seconds.map { [SlotMove(nanos: Self.nanos(90)...Self.nanos($0), tags: tags)] } ?? []
+        state("s2", .bind(device: "d2", token: "t2", type: .voip), at: 95)
+        state("s3", .bind(device: "d2", token: "t3", type: .voip), at: 96)
+        for id in ["s2", "s3"] {
+            observed.results[id] = Observed.StateResult(
+                atNanos: Self.nanos(98), outcome: id == "s2" ? "stale" : "applied")
+        }
     }
 
     /// Two processes read the second message in two partitions, and both count it.

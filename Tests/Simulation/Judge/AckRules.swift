@@ -21,7 +21,7 @@ extension Judge {
         guard target.connection >= 0 else { return nil }
         let history = history(event.app, target.uid)
         let spans = history.spans(of: target.device).filter {
-            $0.fromNanos <= target.atNanos && $0.toNanos >= event.atNanos && $0.move.gateway == target.gateway
+            $0.fromNanos <= target.atNanos && $0.seenUntilNanos >= event.atNanos && $0.move.gateway == target.gateway
                 && $0.move.connection == target.connection
         }
         guard let span = spans.first else {

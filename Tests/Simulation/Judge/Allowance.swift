@@ -32,6 +32,10 @@ struct Allowance {
     var hadOneProcess = true
     /// All work was one shard's.
     var hadOneShard = false
+    /// Moves of slots from one server of Redis to another.
+    var slotMoves: [SlotMove] = []
+    /// When workers may still have read a replaced master, which follows its successor (`History.replicationNanos`).
+    var replacedMasters: [ClosedRange<UInt64>] = []
     /// Writes that Redis has lost.
     var losses: [Loss] = []
     /// Events that Kafka has dropped, perhaps before a worker read them.
@@ -39,6 +43,13 @@ struct Allowance {
 
     /// Redis refused writes for a time: the end of an activity, or a revoke, may be known to nobody.
     var refusesWrites: Bool { !refusals.isEmpty }
+}
+
+/// A time in which slots moved, or not every server knew that they had.
+struct SlotMove {
+    var nanos: ClosedRange<UInt64>
+    /// Whose keys: `app:uid` or `app:token`.
+    var tags: Set<String>
 }
 
 /// Writes that Redis had answered, and lost.

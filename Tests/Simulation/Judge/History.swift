@@ -23,6 +23,10 @@ struct History {
     let isIgnored: [Bool]
     /// The user's tokens after each of `states`, where it changed them.
     private(set) var wallets: [Wallet] = []
+    /// When workers may still have read a replaced master of Redis.
+    var replacedMasters: [ClosedRange<UInt64>] = []
+    /// A replica has the writes of its master after this time at most.
+    static let replicationNanos: UInt64 = 200_000_000
     /// A worker keeps a lease for a second.
     static let leaseNanos: UInt64 = 1_500_000_000
 
@@ -184,6 +188,9 @@ struct History {
         var move: Move
         var fromNanos: UInt64
         var toNanos: UInt64
+        /// From when all workers see it, and until when one may.
+        var seenFromNanos: UInt64
+        var seenUntilNanos: UInt64
         /// When the gateway lost its lease.
         var leaseEndNanos: UInt64
         /// Until when a worker may still take the lease for good.
@@ -208,7 +215,7 @@ struct History {
 
         /// Until when it may be live.
         func perhapsUntil(slack: UInt64) -> UInt64? {
-            let end = min(toNanos, leaseGoneNanos)
+            let end = min(seenUntilNanos, leaseGoneNanos)
             switch move.state {
             case "fg": return end
             case "bg" where move.hasLocal: return min(end, backgroundEndNanos &+ slack)
@@ -216,19 +223,27 @@ struct History {
             }
         }
 
-        var surelyFromNanos: UInt64 { move.isOfNewLease ? fromNanos &+ History.leaseNanos : fromNanos }
+        var surelyFromNanos: UInt64 {
+            move.isOfNewLease ? max(seenFromNanos, fromNanos &+ History.leaseNanos) : seenFromNanos
+        }
     }
 
     func spans(of device: String) -> [Span] {
         let own = moves.filter { $0.device == device }
         return own.enumerated().map { index, move in
             let loss = leaseLosses.first { $0.gateway == move.gateway && $0.epoch == move.epoch }
+            let toNanos = min(movesEndNanos, index + 1 < own.count ? own[index + 1].atNanos : .max)
             return Span(
-                move: move, fromNanos: move.atNanos,
-                toNanos: min(movesEndNanos, index + 1 < own.count ? own[index + 1].atNanos : .max),
-                leaseEndNanos: loss?.fromNanos ?? .max,
+                move: move, fromNanos: move.atNanos, toNanos: toNanos, seenFromNanos: seenNanos(move.atNanos),
+                seenUntilNanos: seenNanos(toNanos), leaseEndNanos: loss?.fromNanos ?? .max,
                 leaseGoneNanos: loss.map { $0.toNanos == .max ? .max : $0.toNanos &+ Self.leaseNanos } ?? .max)
         }
+    }
+
+    /// Until when a worker may not see what a gateway wrote then.
+    private func seenNanos(_ nanos: UInt64) -> UInt64 {
+        guard nanos != .max, replacedMasters.contains(where: { $0.contains(nanos) }) else { return nanos }
+        return nanos + Self.replicationNanos
     }
 
     /// The names of all devices that ever had a connection.

@@ -16,6 +16,9 @@ struct Judge {
     let clock: Steps.Clock
     /// How far a reader's clock may set back the time of a record without a usable Kafka time (contract section 0, "Times").
     let lateClockMs: Int64
+    /// The same for an exact time. Without a wrong clock it is 1 ms, because a worker adds two clocks that are cut to whole
+    /// milliseconds.
+    var setBackMs: Int64 { allowance.hasOddTimes ? max(1, lateClockMs) : 0 }
     /// Answers that APNs gave by fault.
     let answers: [AnswerPeriod]
     private(set) var violations: [Violation] = []
@@ -100,6 +103,7 @@ struct Judge {
             history.movesEndNanos = traffic.movesEndNanos
             history.leaseLosses = traffic.leaseLosses
             history.leaseDoubts = leaseDoubts
+            history.replacedMasters = allowance.replacedMasters
             history.clockSlackNanos = UInt64(clock.slackMs) &* 1_000_000
             history.mayLoseTokens = states.contains { state in
                 guard let token = state.token else { return false }

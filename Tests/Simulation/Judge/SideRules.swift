@@ -66,7 +66,7 @@ extension Judge {
             let isBound = binds.contains { bind in
                 guard case .bind(feedback.device, _, _) = bind.kind else { return false }
                 return bind.uid == feedback.uid
-                    && (bind.sentMs - lateClockMs...bind.sentMs).contains(feedback.boundMs)
+                    && (bind.sentMs - setBackMs...bind.sentMs).contains(feedback.boundMs)
             }
             if !isBound {
                 found("feedback", "\(name) was not bound then", "")

@@ -39,12 +39,12 @@ extension Judge {
         }.map { states[$0].eventID }
     }
 
-    /// A bind that is no newer was applied first.
+    /// A bind that is no newer was applied first. If its first answer was lost, it is a `repeat`.
     private func isOvertaken(_ state: StateSent, by nanos: UInt64) -> Bool {
         states.contains { other in
             other.token == state.token && other.token != nil && voidBinds.contains(other.eventID)
-                && other.words.version >= state.words.version && observed.results[other.eventID]?.outcome == "applied"
-                && observed.applied(other) <= nanos
+                && other.words.version >= state.words.version
+                && ["applied", "repeat"].contains(observed.results[other.eventID]?.outcome) && observed.applied(other) <= nanos
         }
     }
 
@@ -52,6 +52,21 @@ extension Judge {
     private func isTaken(_ token: String, from state: StateSent, by nanos: UInt64) -> Bool {
         (tokens[token] ?? []).contains {
             $0.uid != state.uid && $0.tokenType != nil && $0.words.version > state.words.version && $0.atNanos <= nanos
+        }
+    }
+
+    /// While the slot of its user or token moves, Redis cannot always apply a bind, and it is tried again. A newer one of the same
+    /// device was first.
+    private func isPassed(_ index: Int, _ history: History, by nanos: UInt64) -> Bool {
+        let state = history.states[index]
+        let tags = ["\(state.app):\(state.uid)", "\(state.app):\(state.token ?? "")"]
+        let isTriedAgain = allowance.slotMoves.contains { move in
+            move.nanos.overlaps(state.atNanos...max(state.atNanos, nanos)) && !move.tags.isDisjoint(with: tags)
+        }
+        guard isTriedAgain else { return false }
+        return history.states[(index + 1)...].contains { other in
+            other.words.version > state.words.version && other.replaces(state, isLater: true, lateClockMs: 0)
+                && observed.results[other.eventID]?.outcome == "applied" && observed.applied(other) <= nanos
         }
     }
 
@@ -107,7 +122,11 @@ extension Judge {
             }
             // A late clock may make it older than the switch before it.
             if isSame == true || lateClockMs > 0 && isSwitched(state, by: result.atNanos) { return nil }
-            if result.outcome == "stale", isTaken(token, from: state, by: result.atNanos) { return nil }
+            if result.outcome == "stale",
+                isTaken(token, from: state, by: result.atNanos) || isPassed(index, history, by: result.atNanos)
+            {
+                return nil
+            }
             return result.outcome == "applied" ? nil : "it is the newest bind"
         case .unbind(_, let token):
             guard let bind = tokens[token]?.last(where: { $0.atNanos < state.atNanos }), bind.uid == state.uid,

@@ -27,7 +27,7 @@ extension Judge {
         if push.priority != priority { return "its priority is \(push.priority ?? -1), not \(priority)" }
         if event.kind != .activity, !event.push.isVoip {
             let ms = event.push.expireMs ?? event.sentMs + 86_400_000
-            let earliest = event.push.expireMs == nil ? ms - lateClockMs : ms
+            let earliest = event.push.expireMs == nil ? ms - setBackMs : ms
             if !(max(1, earliest / 1000)...max(1, ms / 1000)).contains(push.expiration ?? -1) {
                 return "its expiration is \(push.expiration ?? -1), not \(ms / 1000)"
             }
@@ -216,7 +216,7 @@ extension Judge {
         guard let activity = event.activity else { return nil }
         let seconds = aps["timestamp"]?.number ?? -1
         let latest = event.sentMs / 1000
-        let isInTime = ((event.sentMs - lateClockMs) / 1000...latest).contains(seconds)
+        let isInTime = ((event.sentMs - setBackMs) / 1000...latest).contains(seconds)
         var wanted: [String: JudgeJSON] = [
             "timestamp": .number(isInTime ? seconds : latest), "event": .text(activity.step.rawValue),
             "content-state": .object(["event": .text(event.eventID)]),

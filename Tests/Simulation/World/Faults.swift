@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import HTTP2
+import RedisModel
 import SimulatedFleet
 import SimulatedSystem
 import Simulator
@@ -124,6 +125,20 @@ final class Faults {
 
     /// When a Redis server refused writes, as far as it accepts them again.
     var refusals: [ClosedRange<UInt64>] { redis.refusals }
+
+    /// Moves of slots, with the users and tokens of the traffic that have keys there.
+    var slotMoves: [SlotMove] {
+        let tags = Set(
+            world.traffic.states.flatMap { state in
+                ["\(state.app):\(state.uid)"] + (state.token.map { ["\(state.app):\($0)"] } ?? [])
+            })
+        return redis.slotMoves.map { move in
+            SlotMove(
+                nanos: move.nanos, tags: tags.filter { move.slots.contains(ClusterModel.slot(of: "{\($0)}")) })
+        }
+    }
+
+    var replacedMasters: [ClosedRange<UInt64>] { redis.replacedMasters }
 
     func isOfEarlierTopic(_ topic: String, _ partition: Int32, _ offset: Int64) -> Bool {
         topic == "im.events" && kafka.isOfEarlierTopic(Int(partition), offset)

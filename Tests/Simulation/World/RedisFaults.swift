@@ -19,6 +19,10 @@ final class RedisFaults {
     private(set) var refusals: [ClosedRange<UInt64>] = []
     /// Whether the slot of the statistics moved. Meanwhile Redis answers TRYAGAIN, and partitions that go wait only for a second.
     private(set) var movesStatistics = false
+    /// When slots moved, until all servers knew it.
+    private(set) var slotMoves: [(slots: Set<Int>, nanos: ClosedRange<UInt64>)] = []
+    /// When workers may still have read a master that was replaced as planned.
+    private(set) var replacedMasters: [ClosedRange<UInt64>] = []
     /// Masters that workers went on using though a majority of the Sentinels named another one.
     private(set) var violations: [Violation] = []
     /// When the Sentinels that hear of it named the present master.
@@ -28,6 +32,8 @@ final class RedisFaults {
     private static let second: UInt64 = 1_000_000_000
     /// An answer of a Sentinel counts for 5 s (docs/operations.md), and a link ends soon after.
     private static let hearNanos = 7 * second
+    /// The Sentinels name a new master after this time at most.
+    private static let tellNanos = 2 * second
 
     init(_ world: World) {
         redis = world.redis
@@ -149,6 +155,11 @@ final class RedisFaults {
         tell("\(name(replica)) takes over from \(name(old)) as planned")
         group.catchUp()
         promote(replica, in: group, oldMasterFollows: true)
+        // A cluster's replica answers no worker.
+        if redis.cluster == nil {
+            let nowNanos = system.nowNanos
+            replacedMasters.append(nowNanos...(hearsInTime ? nowNanos + Self.tellNanos + Self.hearNanos : .max))
+        }
         if system.choice(2) == 0 { redis.seat(of: old)?.server.disconnectAll() }
         end(group)
     }
@@ -209,7 +220,7 @@ final class RedisFaults {
         } else {
             group.failOver(to: replica, oldMasterFollows: oldMasterFollows)
             majorityNanos = nil
-            later(1...2 * Self.second) { [self] in
+            later(1...Self.tellNanos) { [self] in
                 redis.tellSentinels()
                 majorityNanos = system.nowNanos
             }
@@ -281,10 +292,11 @@ final class RedisFaults {
         tell("slots \(slots) move from \(name(source.master)) to \(name(target.master))")
         for slot in slots { cluster.beginMove(of: slot, to: target.master) }
         if slots.contains(ClusterModel.slot(of: "{n}")) { movesStatistics = true }
-        move(slots, source, target)
+        slotMoves.append((Set(slots), system.nowNanos...system.nowNanos))
+        move(slots, source, target, number: slotMoves.count - 1)
     }
 
-    private func move(_ slots: [Int], _ source: ReplicationModel, _ target: ReplicationModel) {
+    private func move(_ slots: [Int], _ source: ReplicationModel, _ target: ReplicationModel, number: Int) {
         guard let cluster = redis.cluster else { return }
         guard let slot = slots.first else {
             end(source)
@@ -292,10 +304,13 @@ final class RedisFaults {
         }
         later(1_000_000...Self.second / 2) { [self] in
             let left = cluster.moveKeys(of: slot, count: 1 + system.choice(3))
-            if left > 0 { return move(slots, source, target) }
+            if left > 0 { return move(slots, source, target, number: number) }
             cluster.endMove(of: slot, knownTo: cluster.nodes.filter { _ in system.choice(2) == 0 })
-            later(1...2 * Self.second) { cluster.spread() }
-            move(Array(slots.dropFirst()), source, target)
+            later(1...2 * Self.second) { [self] in
+                cluster.spread()
+                slotMoves[number].nanos = slotMoves[number].nanos.lowerBound...system.nowNanos
+            }
+            move(Array(slots.dropFirst()), source, target, number: number)
         }
     }
 }

@@ -54,7 +54,7 @@ final class RedisFleet {
     /// The replicas receive what their masters have written, again and again.
     private func replicate() {
         for group in groups where !lagging.contains(ObjectIdentifier(group)) { group.catchUp() }
-        system.after(nanos: system.number(10_000_000...200_000_000)) { [weak self] in self?.replicate() }
+        system.after(nanos: system.number(10_000_000...History.replicationNanos)) { [weak self] in self?.replicate() }
     }
 
     /// The addresses of all servers.
