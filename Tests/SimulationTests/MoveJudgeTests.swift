@@ -30,6 +30,10 @@ struct MoveJudgeTests {
         /// The time of a second move.
         var nextAt: UInt64?
         var mayBeOlder = false
+        /// When Redis began to refuse writes, and when it took them again.
+        var refusal: (from: UInt64, to: UInt64)?
+        /// The workers end before the second move.
+        var stopsAt: UInt64?
 
         var violations: Int {
             var judge = MoveJudge()
@@ -38,6 +42,11 @@ struct MoveJudgeTests {
             if isRestored { judge.didRestore(knewCluster: knewCluster) }
             judge.didStart(nanos(12))
             for line in lines { judge.didSay(line.text, nanos(line.at)) }
+            if let refusal {
+                judge.redisChanged(takesWrites: false, nanos(refusal.from))
+                judge.redisChanged(takesWrites: true, nanos(refusal.to))
+            }
+            if let stopsAt { judge.didStop(nanos(stopsAt)) }
             if let nextAt { judge.didMove(nanos(nextAt), knewCluster: false) }
             judge.finish(pushes: pushes.map(nanos), mayBeOlder: mayBeOlder)
             return judge.violations.count
@@ -75,6 +84,21 @@ struct MoveJudgeTests {
             ($0.lines, $0.pushes, $0.nextAt) = ([], [30], 13)
         },
         Row("the workers had the time to say it", 1) { ($0.lines, $0.pushes, $0.nextAt) = ([], [], 40) },
+        Row("the workers ended long before the second move", 0) {
+            ($0.lines, $0.pushes, $0.nextAt, $0.stopsAt) = ([], [], 40, 16)
+        },
+        Row("Redis took writes only for moments while they ran", 0) {
+            ($0.lines, $0.pushes, $0.nextAt, $0.refusal) = ([], [], 40, (16, 36))
+        },
+        Row("a push leaves while Redis takes no writes", 1) {
+            ($0.lines, $0.pushes, $0.nextAt, $0.refusal) = ([], [20], 40, (16, 36))
+        },
+        Row("Redis took writes for long before it refused them", 1) {
+            ($0.lines, $0.pushes, $0.nextAt, $0.refusal) = ([], [], 40, (17, 39))
+        },
+        Row("Redis took writes again for long", 1) {
+            ($0.lines, $0.pushes, $0.nextAt, $0.refusal) = ([], [], 40, (11, 35))
+        },
     ]
 
     @Test func `after a move a commit is judged by the offsets of the mirror`() {

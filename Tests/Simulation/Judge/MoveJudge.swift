@@ -9,6 +9,10 @@ struct MoveJudge {
         var knewCluster: Bool
         /// A worker said so.
         var isTold = false
+        /// Redis took writes for long enough before it refused them.
+        var hadTime = false
+        /// Whether the workers had the time to say so.
+        var mustTell = true
         /// All user state is applied again; nil: not yet.
         var endNanos: UInt64?
     }
@@ -19,15 +23,33 @@ struct MoveJudge {
     private var moves: [Move] = []
     private var claims = 0
     private var hasRestored = false
+    /// Since when Redis has taken writes; nil: no server takes any. By a write workers learn what Redis has.
+    private var writableNanos: UInt64? = 0
+    /// When the workers were ended last.
+    private var stopNanos: UInt64 = .max
     private(set) var violations: [Violation] = []
+
+    /// - Parameter takesWrites: some server of Redis takes writes, from now on.
+    mutating func redisChanged(takesWrites: Bool, _ nanos: UInt64) {
+        if takesWrites == (writableNanos != nil) { return }
+        if let last = moves.indices.last, hadTime(moves[last], by: nanos) { moves[last].hadTime = true }
+        writableNanos = takesWrites ? nanos : nil
+    }
+
+    private func hadTime(_ move: Move, by nanos: UInt64) -> Bool {
+        guard let writableNanos else { return move.hadTime }
+        let sinceNanos = max(move.startNanos, writableNanos)
+        return move.hadTime || sinceNanos <= nanos && nanos - sinceNanos >= Self.tellNanos
+    }
+
+    /// All workers are told to end, or end at once.
+    mutating func didStop(_ nanos: UInt64) { stopNanos = nanos }
 
     mutating func didMove(_ nanos: UInt64, knewCluster: Bool) {
         if let last = moves.indices.last, moves[last].endNanos == nil {
             moves[last].endNanos = nanos
-            // The workers ended too soon.
-            if !moves[last].isTold, moves[last].startNanos > max(nanos, Self.tellNanos) - Self.tellNanos {
-                moves[last].knewCluster = false
-            }
+            // The workers ended too soon, or Redis took no write.
+            if !hadTime(moves[last], by: min(nanos, stopNanos)) { moves[last].mustTell = false }
         }
         moves.append(Move(knewCluster: knewCluster))
     }
@@ -58,7 +80,7 @@ struct MoveJudge {
     mutating func finish(pushes: [UInt64], mayBeOlder: Bool) {
         if claims > 0, !hasRestored, !mayBeOlder { found("older data in Redis is claimed, and there was none") }
         for (number, move) in moves.enumerated() where move.knewCluster {
-            if !move.isTold {
+            if !move.isTold, move.mustTell {
                 found("move \(number + 1): no worker says that Redis has the user state of the former cluster")
             }
             let end = move.endNanos ?? .max

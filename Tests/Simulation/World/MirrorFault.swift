@@ -61,6 +61,7 @@ final class MirrorFault {
         world.story.tell("fault: all workers \(isPlanned ? "are told to end" : "end"), and move to a mirror of Kafka")
         let running = world.running.map(\.name)
         world.isMoving = true
+        world.moves.didStop(system.nowNanos)
         for worker in world.workers where !worker.process.isDead {
             if isPlanned, running.contains(worker.name) {
                 worker.leave { [weak world] isWell in if !isWell { world?.allowance.isMovedInPeace = false } }

@@ -5,12 +5,15 @@ import SimulatedSystem
 
 /// What goes wrong at Redis.
 final class RedisFaults {
+    private unowned let world: World
     private let redis: RedisFleet
     private let system: SimulatedSystem
     private let story: Story
     /// What makes things right again, by its number.
     private var repairs: [Int: () -> Void] = [:]
     private var repairNumber = 0
+    /// How many faults keep the master from workers' writes at present.
+    private var hindrances: [ObjectIdentifier: Int] = [:]
     /// Masters with their replicas whose servers change.
     private var changing: Set<ObjectIdentifier> = []
     /// Writes that Redis has answered and lost.
@@ -36,6 +39,7 @@ final class RedisFaults {
     private static let tellNanos = 2 * second
 
     init(_ world: World) {
+        self.world = world
         redis = world.redis
         system = world.system
         story = world.story
@@ -71,6 +75,13 @@ final class RedisFaults {
 
     private func end(_ group: ReplicationModel) { changing.remove(ObjectIdentifier(group)) }
 
+    /// Workers cannot write to the master of the group, or only slowly, until this is called with `false`.
+    private func hinder(_ group: ReplicationModel, _ isHindered: Bool = true) {
+        hindrances[ObjectIdentifier(group), default: 0] += isHindered ? 1 : -1
+        world.moves.redisChanged(
+            takesWrites: redis.groups.contains { hindrances[ObjectIdentifier($0), default: 0] == 0 }, system.nowNanos)
+    }
+
     private func note(lost keys: [String], since nanos: UInt64) {
         let tags = Set(keys.compactMap { $0.split(separator: "{").dropFirst().first?.split(separator: "}").first })
         guard !tags.isEmpty else { return }
@@ -84,6 +95,7 @@ final class RedisFaults {
         guard let group = someGroup() else { return }
         tell("\(name(group.master)) ends")
         begin(group)
+        hinder(group)
         redis.seat(of: group.master)?.close()
         later(Self.second / 10...20 * Self.second) { [self] in start(group, with: group.master.snapshot) }
     }
@@ -94,9 +106,12 @@ final class RedisFaults {
         redis.seat(of: server)?.listen()
         story.tell("\(name(server)) starts with \(data.keyCount) keys")
         end(group)
-        guard system.choice(2) == 0 else { return }
+        guard system.choice(2) == 0 else { return hinder(group, false) }
         server.troubles.isLoading = true
-        later(1...3 * Self.second) { server.troubles.isLoading = false }
+        later(1...3 * Self.second) { [self] in
+            server.troubles.isLoading = false
+            hinder(group, false)
+        }
     }
 
     /// The data of a master is saved, and some time later it ends and starts with what was saved.
@@ -107,6 +122,7 @@ final class RedisFaults {
         begin(group)
         later(Self.second...20 * Self.second) { [self] in
             tell("\(name(server)) ends, and will start with the saved data")
+            hinder(group)
             redis.seat(of: server)?.close()
             later(Self.second / 10...10 * Self.second) { [self] in
                 // Also what gateways wrote meanwhile.
@@ -126,6 +142,7 @@ final class RedisFaults {
         return { [self] in
             for (group, data) in saved {
                 tell("\(name(group.master)) starts with a backup")
+                hinder(group)
                 redis.seat(of: group.master)?.close()
                 note(lost: group.master.snapshot.keys(notAsIn: data), since: savedNanos)
                 start(group, with: data)
@@ -168,9 +185,11 @@ final class RedisFaults {
     private func death(of group: ReplicationModel, _ replica: Server, _ sinceNanos: UInt64) {
         let old = group.master
         tell("\(name(old)) ends for good")
+        hinder(group)
         redis.seat(of: old)?.close()
         later(Self.second...10 * Self.second) { [self] in
             promote(replica, in: group, oldMasterFollows: false)
+            hinder(group, false)
             note(lost: old.snapshot.keys(notAsIn: replica.snapshot), since: sinceNanos)
             later(Self.second...20 * Self.second) { [self] in
                 old.restart()
@@ -210,19 +229,25 @@ final class RedisFaults {
                 text: "\(name(old)) is used \(late) ms after two of three Sentinels named another master", message: ""))
     }
 
+    /// Workers write to the new master once they have heard of it.
     private func promote(_ replica: Server, in group: ReplicationModel, oldMasterFollows: Bool) {
+        hinder(group)
         redis.lagging.remove(ObjectIdentifier(group))
         if let cluster = redis.cluster {
             let others = cluster.nodes.filter { $0 !== group.master }
             cluster.failOver(
                 to: replica, oldMasterFollows: oldMasterFollows, knownTo: others.filter { _ in system.choice(2) == 0 })
-            later(1...2 * Self.second) { cluster.spread(to: others) }
+            later(1...2 * Self.second) { [self] in
+                cluster.spread(to: others)
+                hinder(group, false)
+            }
         } else {
             group.failOver(to: replica, oldMasterFollows: oldMasterFollows)
             majorityNanos = nil
             later(1...Self.tellNanos) { [self] in
                 redis.tellSentinels()
                 majorityNanos = system.nowNanos
+                hinder(group, false)
             }
         }
         story.tell("\(name(replica)) is the master")
@@ -237,19 +262,23 @@ final class RedisFaults {
     // MARK: Answers
 
     func fill() {
-        guard let server = someGroup()?.master else { return }
+        guard let group = someGroup() else { return }
+        let server = group.master
         tell("\(name(server)) has no memory left")
         server.setMaxMemory(1)
         let nanos = system.nowNanos
+        hinder(group)
         later(Self.second / 10...20 * Self.second) { [self] in
             server.setMaxMemory(0)
             refusals.append(nanos...system.nowNanos)
+            hinder(group, false)
             story.tell("\(name(server)) has memory again")
         }
     }
 
     func refuse() {
-        guard let server = someGroup()?.master else { return }
+        guard let group = someGroup() else { return }
+        let server = group.master
         let troubles: [(String, (Server, Bool) -> Void)] = [
             ("loads its data", { $0.troubles.isLoading = $1 }),
             ("runs a long script", { $0.troubles.isBusy = $1 }),
@@ -260,18 +289,24 @@ final class RedisFaults {
         tell("\(name(server)) \(trouble)")
         set(server, true)
         let nanos = system.nowNanos
+        hinder(group)
         later(Self.second / 10...20 * Self.second) { [self] in
             set(server, false)
             refusals.append(nanos...system.nowNanos)
+            hinder(group, false)
             story.tell("\(name(server)) is as usual again")
         }
     }
 
     func slow() {
-        guard let seat = someGroup().flatMap({ redis.seat(of: $0.master) }) else { return }
+        guard let group = someGroup(), let seat = redis.seat(of: group.master) else { return }
         seat.serviceMaxNanos = system.number(10_000_000...3 * Self.second)
         tell("\(name(seat.server)) is slow, up to \(seat.serviceMaxNanos / 1_000_000) ms")
-        later(Self.second / 10...20 * Self.second) { seat.serviceMaxNanos = RedisSeat.usualServiceNanos }
+        hinder(group)
+        later(Self.second / 10...20 * Self.second) { [self] in
+            seat.serviceMaxNanos = RedisSeat.usualServiceNanos
+            hinder(group, false)
+        }
     }
 
     // MARK: Slots

@@ -369,12 +369,9 @@ public final class World {
             leaseLosses: gateways?.leaseLosses ?? [], renewals: gateways?.renewals ?? [:], originMs: system.originMs,
             answers: faults?.answers ?? [])
         allowance.losses = faults?.losses ?? []
-<<<<<<< HEAD
         allowance.refusals = faults?.refusals ?? []
-=======
         allowance.slotMoves = faults?.slotMoves ?? []
         allowance.replacedMasters = faults?.replacedMasters ?? []
->>>>>>> 29a1b00f (Let the judge know a lost answer, slots that move, a replaced master and the rounding of clocks)
         allowance.lostEvents = faults?.lostEvents ?? []
         allowance.mayMiscount = allowance.mayMiscount || faults?.mayMiscount ?? false
         allowance.hadOneProcess = workers.count == 1
