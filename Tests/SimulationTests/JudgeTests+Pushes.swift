@@ -300,7 +300,9 @@ extension JudgeTests {
         Row("a stale bind before another user's of its version, which was stale", "results") {
             $0.bindEqually(second: "stale")
         },
-        Row("a stale bind that a newer one of its device passed while slots moved", nil) { $0.passBind(movedUntil: 95) },
+        Row("a stale bind that a newer one of its device passed while slots moved", nil) {
+            $0.passBind(movedUntil: 95)
+        },
         Row("a stale bind that a newer one of its device passed while slots of others moved", "results") {
             $0.passBind(movedUntil: 95, tags: ["im:u2", "im:t3"])
         },

@@ -44,7 +44,8 @@ extension Judge {
         states.contains { other in
             other.token == state.token && other.token != nil && voidBinds.contains(other.eventID)
                 && other.words.version >= state.words.version
-                && ["applied", "repeat"].contains(observed.results[other.eventID]?.outcome) && observed.applied(other) <= nanos
+                && ["applied", "repeat"].contains(observed.results[other.eventID]?.outcome)
+                && observed.applied(other) <= nanos
         }
     }
 

@@ -45,8 +45,8 @@ final class DataAgeGuard {
     ///   - stopsReading: `token_loss: stop`.
     init(
         _ shard: ShardContext, _ apps: AppTable, fanOut: FanOut, lookup: Lookup, userStates: UserStates,
-        clock: ClockGuard, tokenLoss: TokenLossGuard, _ intakes: [Intake], userState: Intake, source: any StateReplaySource,
-        stopsReading: Bool
+        clock: ClockGuard, tokenLoss: TokenLossGuard, _ intakes: [Intake], userState: Intake,
+        source: any StateReplaySource, stopsReading: Bool
     ) {
         self.shard = shard
         self.apps = apps
