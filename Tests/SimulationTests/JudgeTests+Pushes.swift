@@ -181,7 +181,7 @@ extension JudgeTests {
         },
         Row("copies of which a process with the same clock denies one", "a verdict with devices or one without") {
             $0.denyOneCopy()
-            $0.allowance.clockSlackMs = 50
+            $0.readLate(by: 50)
         },
         Row("a setting that is ignored", "results") {
             $0.state("s2", .showsDetail(true), at: 15)
@@ -386,8 +386,9 @@ extension JudgeTests {
 
 extension HistoryOfOneDay {
     /// A worker's clock is late, and records have no usable Kafka time.
-    fileprivate mutating func readLate(by ms: Int64 = 45_000, hasOddTimes: Bool = true) {
-        (allowance.clockSlackMs, allowance.hasOddTimes) = (ms, hasOddTimes)
+    mutating func readLate(by ms: Int64 = 45_000, hasOddTimes: Bool = true) {
+        (allowance.clockSlackMs, allowance.unseenClockMs) = (ms, ms)
+        allowance.hasOddTimes = hasOddTimes
     }
 
     /// The second message, which was sent at the beginning of a second, has the life of one that was sent a millisecond before.

@@ -178,7 +178,7 @@ struct JudgeTests {
         Row("moved, and its token was removed before", "the reason") { $0.removeToken(after: 15) },
         Row("removed, with the time that a late clock gave its bind", nil) {
             $0.removeToken(after: 19)
-            ($0.allowance.clockSlackMs, $0.allowance.hasOddTimes) = (45_000, true)
+            $0.readLate()
             $0.observed.feedback[0].boundMs -= 40_000
         },
         Row("removed, with another time of its bind", "feedback") {

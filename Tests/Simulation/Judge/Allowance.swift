@@ -9,6 +9,8 @@ struct Allowance {
     var slackNanos: UInt64 = 1_500_000_000
     /// How far the clock of a worker may be off.
     var clockSlackMs: Int64 = 50
+    /// How far it may be off without being found wrong.
+    var unseenClockMs: Int64 = 0
     /// Redis may have lost writes, or not answer: a number may be missing.
     var mayLackNumbers = false
     /// Some pushes wait: for APNs, for a worker, or for Kafka.

@@ -106,7 +106,7 @@ struct Expected {
         }
         guard !words.isSilent, !words.isVoip, !isHidden else { return keys }
         if merged <= 1, let image = words.image { keys["image"] = .text(image) }
-        if app.isCommunication, merged <= 1 || !event.isGroup { keys["im"] = .object(sender) }
+        if app.isCommunication, merged <= 1 || type == "p2p" { keys["im"] = .object(sender) }
         return keys
     }
 

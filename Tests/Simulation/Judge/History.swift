@@ -36,18 +36,24 @@ struct History {
         var device: String
         var type: StateSent.TokenType
         var boundMs: Int64
-        /// Nil: none, or cleared.
-        var language: String?
+        /// What this bind and the earlier ones said; then what remains where another user had ended an earlier binding before some of
+        /// them.
+        var words: [Words]
         var zone: String?
-        var contentKey: String?
         var showsAlerts = true
-        /// The words of this bind alone. Another user may have ended the earlier binding.
-        var freshWords = FreshWords()
     }
 
-    struct FreshWords: Equatable {
+    /// Nil: none, or cleared.
+    struct Words: Equatable {
         var language: String?
         var contentKey: String?
+
+        /// - Parameter said: by a bind.
+        func merged(_ said: StateSent.BindWords) -> Words {
+            Words(
+                language: History.merged(said.language, language),
+                contentKey: History.merged(said.contentKey, contentKey))
+        }
     }
 
     /// All tokens of the user from one of its records on.
@@ -75,15 +81,14 @@ struct History {
         for (index, state) in states.enumerated() where !isIgnored[index] {
             switch state.kind {
             case .bind(let device, let hex, let type):
-                var token = Token(hex: hex, device: device, type: type, boundMs: state.sentMs)
                 // Other activities have tokens of their own.
                 let replaced = type == .activity ? nil : tokens.first { $0.device == device && $0.type == type }
                 let former = tokens.first { $0.hex == hex } ?? replaced
-                token.freshWords.language = Self.merged(state.words.language, nil)
-                token.freshWords.contentKey = Self.merged(state.words.contentKey, nil)
-                token.language = Self.merged(state.words.language, former?.language)
+                var words: [Words] = []
+                for word in ((former?.words ?? []) + [Words()]).map({ $0.merged(state.words) })
+                where !words.contains(word) { words.append(word) }
+                var token = Token(hex: hex, device: device, type: type, boundMs: state.sentMs, words: words)
                 token.zone = Self.merged(state.words.zone, former?.zone)
-                token.contentKey = Self.merged(state.words.contentKey, former?.contentKey)
                 token.showsAlerts = state.words.alerts ?? true
                 tokens.removeAll { $0.hex == hex || $0.hex == replaced?.hex }
                 tokens.append(token)

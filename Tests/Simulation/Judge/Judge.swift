@@ -55,8 +55,7 @@ struct Judge {
         self.allowance = allowance
         (mayRepeat, slackNanos) = (allowance.mayRepeat, allowance.slackNanos)
         clock = Steps.Clock(originMs: traffic.originMs, slackMs: allowance.clockSlackMs)
-        let isLate = allowance.hasOddTimes && (1000...Self.clockStepMs).contains(allowance.clockSlackMs)
-        lateClockMs = isLate ? allowance.clockSlackMs : 0
+        lateClockMs = allowance.hasOddTimes ? allowance.unseenClockMs : 0
         answers = traffic.answers
         lostStates = Self.lostStates(traffic.states, observed, allowance.losses)
         (voidBinds, unsureTokens) = Self.voidBinds(
@@ -89,6 +88,7 @@ struct Judge {
         self.tokens = tokens
         let moves = Dictionary(grouping: traffic.moves) { "\($0.app) \($0.uid)" }
         let leaseDoubts = Self.leaseDoubts(allowance.losses, traffic.renewals)
+        let refusedTokens = Set(traffic.answers.compactMap(\.token))
         var histories: [String: History] = [:]
         for (key, states) in Dictionary(grouping: states, by: { "\($0.app) \($0.uid)" }) {
             var unsure = lostStates
@@ -107,7 +107,8 @@ struct Judge {
             history.clockSlackNanos = UInt64(clock.slackMs) &* 1_000_000
             history.mayLoseTokens = states.contains { state in
                 guard let token = state.token else { return false }
-                return unsureTokens.contains(token) || (tokens[token] ?? []).contains { $0.uid != state.uid }
+                return unsureTokens.contains(token) || refusedTokens.contains(token)
+                    || (tokens[token] ?? []).contains { $0.uid != state.uid }
             }
             if let first = states.first {
                 history.lostFromNanos = Self.firstLoss(of: first.app, first.uid, allowance.losses)

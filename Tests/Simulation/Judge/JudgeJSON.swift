@@ -119,3 +119,19 @@ indirect enum JudgeJSON: Equatable {
         }
     }
 }
+
+extension JudgeJSON: CustomStringConvertible {
+    /// The same text in each run.
+    var description: String {
+        switch self {
+        case .null: "null"
+        case .flag(let value): "\(value)"
+        case .number(let value): "\(value)"
+        case .other(let text): text
+        case .text(let text): "\"\(text)\""
+        case .list(let members): "[" + members.map(\.description).joined(separator: ", ") + "]"
+        case .object(let members):
+            "{" + members.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
+        }
+    }
+}

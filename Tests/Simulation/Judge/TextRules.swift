@@ -195,12 +195,9 @@ extension Judge {
                 for language in languages {
                     var candidate = base
                     candidate.isHidden = !shows
-                    candidate.language = token.language ?? language
-                    candidate.contentKey = token.contentKey
-                    candidates.append(candidate)
-                    if history.mayLoseTokens {
-                        candidate.language = token.freshWords.language ?? language
-                        candidate.contentKey = token.freshWords.contentKey
+                    for words in history.mayLoseTokens ? token.words : Array(token.words.prefix(1)) {
+                        candidate.language = words.language ?? language
+                        candidate.contentKey = words.contentKey
                         candidates.append(candidate)
                     }
                 }

@@ -381,6 +381,7 @@ public final class World {
             faults?.haveDrained ?? true && plan.faults.allSatisfy { !$0.mayRepeat || $0 == .restart || $0 == .join }
         allowance.clockSlackMs =
             plan.faults.contains(.clockJump) ? 3_600_000 : plan.faults.contains(.clock) ? 45_000 : 50
+        allowance.unseenClockMs = plan.faults.contains(.clock) ? 45_000 : 0
         let observed = observer.observed.without(app: Episode.app)
         evidence = Evidence(sources: sources, observed: observed, allowance: allowance, episodes: episodes)
         moves.finish(
