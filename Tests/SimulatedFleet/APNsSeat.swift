@@ -60,6 +60,7 @@ package final class APNsSeat {
     /// The requests since the last call.
     package func takeRequests() -> [LedgerEntry] {
         var entries: [LedgerEntry] = []
+        if requests.isEmpty { return entries }
         process.run(on: loop) { entries = simulator?.takeEntries() ?? [] }
         return entries
     }

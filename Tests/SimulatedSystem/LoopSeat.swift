@@ -56,8 +56,9 @@ final class LoopSeat {
     private func arm(_ entry: TimerEntry) {
         entry.generation += 1
         let generation = entry.generation
-        system.at(process.worldNanos(atNanos: entry.atNanos)) { [weak self] in
-            guard let self, !entry.isGone, entry.generation == generation else { return }
+        // The seat lives as long as its system. A weak reference would make each count of its references slow.
+        system.at(process.worldNanos(atNanos: entry.atNanos)) { [self] in
+            guard !entry.isGone, entry.generation == generation else { return }
             due.append(entry)
             wake()
         }
@@ -101,9 +102,7 @@ final class LoopSeat {
     func wake() {
         guard !isTurnDue, !isInTurn, !process.isDead else { return }
         isTurnDue = true
-        system.at(max(system.nowNanos &+ system.turnDelayNanos(), process.pausedUntilNanos)) { [weak self] in
-            self?.turn()
-        }
+        system.at(max(system.nowNanos &+ system.turnDelayNanos(), process.pausedUntilNanos)) { [self] in turn() }
     }
 
     private func turn() {

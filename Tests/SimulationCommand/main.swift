@@ -26,6 +26,15 @@ struct Progress {
     }
 }
 
+/// Begins again with hashed collections whose order is the same in each process, so that a seed's log is too.
+func fixHashing() {
+    let name = "SWIFT_DETERMINISTIC_HASHING"
+    if getenv(name) != nil { return }
+    setenv(name, "1", 1)
+    execv("/proc/self/exe", CommandLine.unsafeArgv)
+    complain("cannot begin again with \(name)=1: seeds may differ from process to process")
+}
+
 func run(_ options: Options) throws -> Total {
     var template = Array("/tmp/simulation-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { exit(70) }
@@ -61,6 +70,7 @@ func run(_ options: Options) throws -> Total {
     return total
 }
 
+fixHashing()
 guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
     complain(Options.help)
     exit(64)

@@ -526,16 +526,16 @@ public final class RedisClusterClient {
         topology.map = map
         let masters = Set(map.masters)
         for node in nodes.values { node.isInMap = masters.contains(node.address) }
-        var unserved = Set(owners.indices)
+        // No node serves the slots between the ranges, so their commands continue to wait.
+        var next = 0
         for range in map.ranges {
-            let slots = range.slots.map { Int($0) }
-            unserved.subtract(slots)
+            for slot in next..<Int(range.slots.lowerBound) { owners[slot] = nil }
+            next = Int(range.slots.upperBound) + 1
             let node = node(at: range.master)
             node.isInMap = true
             give(range.slots.filter { owners[Int($0)] !== node }, to: node)
         }
-        // No node serves them, so their commands continue to wait.
-        for slot in unserved { owners[slot] = nil }
+        for slot in next..<owners.count { owners[slot] = nil }
         guard isNew else { return }
         if let untold = lines.admit(.map, nowNanos: loop.nowNanos) {
             log.info(
