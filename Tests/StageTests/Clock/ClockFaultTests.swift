@@ -39,7 +39,8 @@ import Worker
             try stage.play(state: [.bind("slow")])
             stage.answerPushes(.putOff(seconds: 60))
             try stage.writeEvents([.message("slow-1", to: ["slow"])])
-            let refusedMs = try #require(try stage.look(until: "it is parked") { !$0.parked.isEmpty }.pushes.first?.atMs)
+            let refusedMs = try #require(
+                try stage.look(until: "it is parked") { !$0.parked.isEmpty }.pushes.first?.atMs)
             #expect(try stage.stop(first))
             try stage.startWorker(clockAheadMs: 25_000)
             stage.answerPushes(nil)
