@@ -233,7 +233,7 @@ final class Pipeline {
         shard.enter(.decide)
         guard let candidate = job.candidate else { return shard.late() }
         if lookup.pass(job, to: .claiming) == .kept { return }
-        if !job.uid.isEmpty, shard.isRedisBehind || userStates.mayHaveMissed(readNanos: job.readNanos) {
+        if !job.uid.isEmpty, shard.isRedisBehind || userStates.mayHaveMissed(readNanos: job.readNanos) || isOld(job) {
             return lookup.postpone(job)
         }
         if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
@@ -256,6 +256,12 @@ final class Pipeline {
         // On a cluster other nodes have the owners of the user's tokens.
         if candidate.asksOwners, shard.store.client.isCluster { lookup.keepPlace(job, at: .claiming) }
     }
+
+    /// Whether the facts for its decision came so long ago that another worker may have ended it since, as after a pause of the
+    /// process: its claim would count a message that the user has read.
+    ///
+    /// Answers of Redis come within two seconds, and a session of Kafka lasts longer than this.
+    private func isOld(_ job: RecipientJob) -> Bool { shard.nowNanos &- job.readNanos > 5_000_000_000 }
 
     /// A likely denial, which holds unless a read changes it, or an earlier try did not deny and may have pushed.
     private func deny(_ job: RecipientJob, _ candidate: Candidate) {

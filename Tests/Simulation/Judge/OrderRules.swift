@@ -25,6 +25,11 @@ extension Judge {
     /// Something made this push wait, and not only the ones before it.
     private func mayComeLate(_ push: Observed.Push, _ event: Sent, _ uid: String) -> Bool {
         if event.isDoubled || mayBeSeveral(event) { return true }
+        // A repeat that is allowed by now, of a message that was denied in its turn.
+        let wasDenied = (outcomes[event.eventID] ?? []).contains {
+            $0.uid == uid && $0.device.isEmpty && $0.isFinal && $0.atNanos < push.atNanos
+        }
+        if mayRepeat, wasDenied { return true }
         if observed.handedOn.contains(where: { $0.eventID == event.eventID }) { return true }
         if pushes(of: event, to: device(of: push.token, event.app, uid, at: push.atNanos) ?? "", of: uid)
             .contains(where: { $0.status != 200 })
