@@ -179,7 +179,7 @@ final class ShardContext {
 
     /// The time, Unix ms, by which workers tell each other how long work waits: Redis' where the two clocks differ by more than an
     /// answer takes.
-    var sharedMs: Int64 { abs(redisMs &- nowMs) > 1_000 ? redisMs : nowMs }
+    var sharedMs: Int64 { (redisMs &- nowMs).magnitude > 1_000 ? redisMs : nowMs }
 
     func redisIsAt(ms: Int64) { redisClock = ShardClock(wallMs: ms, nowNanos: nowNanos) }
 
