@@ -26,7 +26,7 @@ struct Progress {
     }
 }
 
-/// Begins again with hashed collections whose order is the same in each process, so that a seed's log is too.
+/// Begins again with one order of hashed collections for all processes, so that a seed has one log.
 func fixHashing() {
     let name = "SWIFT_DETERMINISTIC_HASHING"
     if getenv(name) != nil { return }

@@ -237,7 +237,7 @@ final class Pipeline {
             return lookup.postpone(job)
         }
         if candidate.earlierTry == .ended, !TestBreak.isOn(.noDedup) { return dispatcher.endDuplicate(job) }
-        // Its claim would count it by a decision of now. The owed one is paid as it was decided then.
+        // A claim of this try would count the message by the decision of now. The owed claim has that of then.
         if claims.hasEndedUnmarked(job) { return dispatcher.endDuplicate(job) }
         if dispatcher.waits.parkBehindEarlier(job, candidate) == .kept { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }

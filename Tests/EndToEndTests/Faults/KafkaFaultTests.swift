@@ -72,7 +72,7 @@ import Worker
             let took = try await ContinuousClock().measure { _ = try await worker.drain() }
             try stage.world.broker.setUp(broker: 1)
             // A busy machine takes its part; without its limit the end would not come at all.
-            #expect(took < .seconds(12), "drain_s is 6")
+            #expect(took < .seconds(40), "drain_s is 6")
         }
     }
 

@@ -36,8 +36,8 @@ struct History {
         var device: String
         var type: StateSent.TokenType
         var boundMs: Int64
-        /// What this bind and the earlier ones said; then what remains where another user had ended an earlier binding before some of
-        /// them.
+        /// The words of this bind and the earlier ones. Further entries: the words where another user had ended an earlier binding
+        /// before some of these binds.
         var words: [Words]
         var zone: String?
         var showsAlerts = true

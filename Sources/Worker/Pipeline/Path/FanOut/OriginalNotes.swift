@@ -2,7 +2,7 @@
 import PushCore
 import Redis
 
-/// Notes about messages whose senders chose a collapse id (`KeptOriginal`), until Redis has them. The revoke of a message without
+/// Notes about messages with a chosen collapse id (`KeptOriginal`), until Redis has them. The revoke of a message without
 /// its note appears next to it instead of replacing it.
 ///
 /// A message may be read while Redis is away or takes no writes, and wait for it. Its note waits here, and is sent again before
@@ -27,7 +27,7 @@ struct OriginalNotes {
     }
 
     private let shard: ShardContext
-    /// Less than 2 MB. Beyond it, what Redis does not take is not sent again.
+    /// Less than 2 MB. Further notes are sent only once.
     private var notes = SlotTable<Note>(capacity: 4_096)
 
     init(_ shard: ShardContext) { self.shard = shard }
