@@ -12,7 +12,8 @@ public final class SentinelGroup: Sendable {
     private let folder: TemporaryFolder
 
     public static let masterName = "bells"
-    private static let patience = Duration.seconds(60)
+    /// Sentinels that a busy machine starved of time wait for half a minute before they act (TILT), and perhaps again.
+    private static let patience = Duration.seconds(150)
 
     /// - Parameters:
     ///   - arguments: added to both servers' command lines.
