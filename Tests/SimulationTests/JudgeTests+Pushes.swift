@@ -453,7 +453,7 @@ extension HistoryOfOneDay {
         outcome("e9", "suppressed", "no_token", at: 92)
     }
 
-    /// The second message goes over the first connection of a device that has another one by then. A master was replaced.
+    /// A master was replaced. The second message goes over a connection that its device had before.
     fileprivate mutating func deliverAfter(endedAt seconds: Double) {
         allowance.mayRepeat = true
         allowance.replacedMasters = [Self.nanos(10)...Self.nanos(30)]

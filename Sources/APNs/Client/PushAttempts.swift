@@ -295,7 +295,7 @@ final class PushAttempts {
 
     /// 403 ExpiredProviderToken: signs one new token, and replaces the connections that used the old one.
     private func renewToken(version: Int, _ reason: APNsReason, on connection: APNsConnection) {
-        // The monotonic clock stands still while a machine sleeps. By the loop's time the next token would be as old as this one.
+        // A sleeping machine stops the monotonic clock. By the loop's time the next token would be as old as this one.
         if loop.wallMs &- loop.unixMs > TokenPlan.aheadMaxMs { loop.takeWallClock() }
         guard let tokens = connection.tokens, tokens.renewAfterExpiry(version: version, nowMs: loop.unixMs) else {
             return pool.refuse(reason, connection.identity)

@@ -81,8 +81,7 @@ import Testing
         defer { close(fd) }
         let words = [
             "-u", "WATCHDOG_PID", "NOTIFY_SOCKET=" + folder.file("notify"), "WATCHDOG_USEC=200000",
-            CommandRun.binary.path, "run", "--config",
-            path,
+            CommandRun.binary.path, "run", "--config", path,
         ]
         let process = try await offPool { try ServerProcess("env", words, readyLine: "\"started\"") }
         // One thread reads all words: the socket keeps few, and a word that finds it full is lost.

@@ -50,7 +50,7 @@ struct Allowance {
 /// A time in which slots moved, or not every server knew that they had.
 struct SlotMove {
     var nanos: ClosedRange<UInt64>
-    /// Whose keys: `app:uid` or `app:token`.
+    /// The users (`app:uid`) and tokens (`app:token`) with keys in these slots.
     var tags: Set<String>
 }
 

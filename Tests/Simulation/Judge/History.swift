@@ -245,7 +245,7 @@ struct History {
         }
     }
 
-    /// Until when a worker may not see what a gateway wrote then.
+    /// The time at which each worker sees what a gateway wrote at the given one.
     private func seenNanos(_ nanos: UInt64) -> UInt64 {
         guard nanos != .max, replacedMasters.contains(where: { $0.contains(nanos) }) else { return nanos }
         return nanos + Self.replicationNanos

@@ -35,7 +35,7 @@ extension Judge {
         }
     }
 
-    /// The same exception: Redis refused the mark of the first try, whose push or record this is.
+    /// Whether Redis refused the mark of the first try, which is the same exception.
     func wasUnmarked(_ own: [Observed.Outcome]) -> Bool {
         guard mayRepeat else { return false }
         let pushedNanos = own.flatMap { pushes[$0.pid] ?? [] }.map(\.atNanos)

@@ -23,7 +23,7 @@ struct MoveJudge {
     private var moves: [Move] = []
     private var claims = 0
     private var hasRestored = false
-    /// Since when Redis has taken writes; nil: no server takes any. By a write workers learn what Redis has.
+    /// The start of the time in which Redis takes writes; nil: no server takes any. Workers learn from a write what Redis has.
     private var writableNanos: UInt64? = 0
     /// When the workers were ended last.
     private var stopNanos: UInt64 = .max
@@ -42,7 +42,7 @@ struct MoveJudge {
         return move.hadTime || sinceNanos <= nanos && nanos - sinceNanos >= Self.tellNanos
     }
 
-    /// All workers are told to end, or end at once.
+    /// All workers end, by a signal or at once.
     mutating func didStop(_ nanos: UInt64) { stopNanos = nanos }
 
     mutating func didMove(_ nanos: UInt64, knewCluster: Bool) {

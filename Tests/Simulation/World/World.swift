@@ -314,7 +314,7 @@ public final class World {
                 let last = plan.kinds.contains(.transactions) ? kafka.records(topic, partition).last : nil
                 let end = last.map { $0.offset + 1 } ?? kafka.range(topic, partition).upperBound
                 let committed = kafka.committed(Self.group, topic, partition)?.offset ?? 0
-                // What the topic has dropped is read by nobody, and neither is a marker.
+                // Nobody reads records that the topic has dropped, or markers.
                 let isEmpty = plan.kinds.contains(.transactions) && last == nil || kafka.range(topic, partition).isEmpty
                 if isEmpty { continue }
                 if last == nil ? committed != end : committed < end {

@@ -110,7 +110,7 @@ struct HeldDeviceTests {
         }
     }
 
-    /// The phone waits to be parked, the pad is with APNs, and the connection does not acknowledge: by then the message is read.
+    /// The phone waits to be parked, and the pad is with APNs. The user reads the message, and the connection does not acknowledge.
     @Test func `each device has its record where the message is read before the last of them is parked`() throws {
         try Stage.with(.oneShard) { stage in
             let (phone, pad) = (token("left", "phone"), token("left", "pad"))

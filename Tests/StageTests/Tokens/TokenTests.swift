@@ -126,7 +126,7 @@ import Worker
         #expect(seen.outcomes(of: "crowd-0-m") == ["crowd-0/phone accepted ok 1"])
     }
 
-    /// `push.state-results` may take no records for long. What is stored goes on without it.
+    /// `push.state-results` may take no records for long. A stored bind does not wait for it.
     @Test func `a bind does not wait for the result record of an earlier bind of its token`() throws {
         var settings = LocalCluster.Settings.oneShard
         settings.lines = "state_results: true\n"
