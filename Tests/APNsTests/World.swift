@@ -147,7 +147,7 @@ final class World: APNsClientDelegate, @unchecked Sendable {
     }
 
     /// Waits until every push that was sent has its outcome.
-    func allDone() async throws { _ = try await told.first(within: .seconds(100)) { $0 == .allDone } }
+    func allDone() async throws { _ = try await told.first { $0 == .allDone } }
 
     func end() {
         made?.close()

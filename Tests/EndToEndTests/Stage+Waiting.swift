@@ -21,7 +21,7 @@ extension Stage {
 
     /// Waits until what came out holds what is wanted, and gives it.
     nonisolated func look(
-        until what: String, within limit: Duration = .seconds(90), _ holds: (Seen) throws -> Bool
+        until what: String, within limit: Duration = Patience.duration, _ holds: (Seen) throws -> Bool
     ) async throws -> Seen {
         var seen = Seen()
         try await until(what, within: limit) {

@@ -135,7 +135,7 @@ actor Stage {
     func writeEvents(_ lines: [Line]) async throws { try await write(lines, to: Configuration.Topics().events) }
 
     /// Waits until everything written so far is settled.
-    func settle(within limit: Duration = .seconds(90)) async throws {
+    func settle(within limit: Duration = Patience.duration) async throws {
         let wanted = produced
         try await until("\(wanted) records are settled", within: limit) { [world, workers] in
             if await world.progress(of: workers, isSettled: true) < wanted { return false }
@@ -151,7 +151,7 @@ actor Stage {
     }
 
     /// Waits until every change of user state written so far is settled, whatever events wait meanwhile.
-    func settleState(within limit: Duration = .seconds(90)) async throws {
+    func settleState(within limit: Duration = Patience.duration) async throws {
         let wanted = producedStates
         try await until("\(wanted) changes of user state are settled", within: limit) { [world, workers] in
             let topic = Configuration.Topics().userState
@@ -223,7 +223,7 @@ actor Stage {
 /// Looks again and again until it holds; throws what was waited for when it does not come. On a machine so busy that a look
 /// takes seconds, it looks a hundred times nevertheless. What comes soon is seen soon; the longer it takes, the seldomer it looks.
 func until(
-    _ what: String, within limit: Duration = .seconds(90), _ holds: () async throws -> Bool
+    _ what: String, within limit: Duration = Patience.duration, _ holds: () async throws -> Bool
 ) async throws {
     let clock = ContinuousClock()
     let deadline = clock.now + limit

@@ -133,6 +133,8 @@ struct HTTPServerTests {
 /// Bounds, names, token, and what browsers are told.
 @Suite(.timeLimit(.minutes(10)))
 struct HTTPServerGuardTests {
+    private let asked = Facts<String>()
+
     /// A server with `/page`, `/figures` that needs no host name, and the probe `/open`.
     private func serving(
         access: HTTPAccess = HTTPAccess(), limits: HTTPServer.Limits = HTTPServer.Limits(),
@@ -147,7 +149,10 @@ struct HTTPServerGuardTests {
             made.get("/figures", .figures) { _ in HTTPResponse(text: "figures") }
             made.getLater("/own", fromOwnPagesOnly: true) { _, responder in responder.respond(HTTPResponse(text: "own"))
             }
-            made.get("/large") { _ in HTTPResponse(body: [UInt8](repeating: 0x61, count: 32 << 20)) }
+            made.get("/large") { [asked] _ in
+                asked.record("/large")
+                return HTTPResponse(body: [UInt8](repeating: 0x61, count: 32 << 20))
+            }
             server.server = made
             test.keep(server)
             return made.port
@@ -239,7 +244,7 @@ struct HTTPServerGuardTests {
             defer { close(fd) }
             let text = "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"
             #expect(send(fd, text, text.utf8.count, 0) == text.utf8.count)
-            while await count() == 0 { await Task.yield() }
+            _ = try await asked.next()
             while await count() > 0 { try await Task.sleep(for: .milliseconds(5)) }
         }
     }

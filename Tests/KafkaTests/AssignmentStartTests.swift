@@ -27,7 +27,7 @@ struct AssignmentStartTests {
             member.onAssigned = { member.consumer.pause(member.consumer.assignment) }
             _ = pump([member]) { member.committedAtStart.count == count }
             member.consumer.resume(member.consumer.assignment)
-            _ = pump([member], seconds: 15) { member.seen.count == count }
+            _ = pump([member]) { member.seen.count == count }
             return Set(0..<Int32(count)).subtracting(member.seen.map(\.partition.partition))
         }
         #expect(unread == [])
@@ -104,9 +104,9 @@ struct AssignmentStartTests {
             let hasAsked = pump([member]) { member.consumer.pendingAssignment != nil }
             // 3: UNKNOWN_TOPIC_OR_PART.
             broker.setError(topic: "more", 3)
-            let isGone = pump([member], seconds: 4) { member.failures.contains { $0.code == 3 } }
+            let isGone = pump([member]) { member.failures.contains { $0.code == 3 } }
             broker.clearErrors(api: .offsetFetch)
-            let isRead = pump([member], seconds: 40) { member.seen.count == 2 && member.consumer.assignment.count == 2 }
+            let isRead = pump([member]) { member.seen.count == 2 && member.consumer.assignment.count == 2 }
             let topicsLeft = Set(member.consumer.assignment.map(\.topic))
             let isClosed = member.consumer.close(timeoutMs: 15_000)
             return Outcome(

@@ -115,7 +115,7 @@ struct LagTests {
             }
             try write(40)
             func step(_ name: String, _ member: Member, until condition: () -> Bool) {
-                let done = pump([member], seconds: 30) {
+                let done = pump([member]) {
                     member.consumer.watchLag()
                     return condition()
                 }
@@ -171,7 +171,7 @@ struct LagTests {
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
             member.consumer.endsEveryMs = 50
             func step(_ name: String, until condition: () -> Bool) {
-                let done = pump([member], seconds: 40) {
+                let done = pump([member]) {
                     member.consumer.watchLag()
                     return condition()
                 }

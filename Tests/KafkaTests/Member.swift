@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
+import Support
 
 @testable import Kafka
 
@@ -145,7 +146,7 @@ final class Member: KafkaConsumerDelegate {
 
 /// Polls all members by their wake descriptors, and has them commit, until `condition` holds; false when `seconds`
 /// passed first.
-func pump(_ members: [Member], seconds: Double = 25, until condition: () -> Bool) -> Bool {
+func pump(_ members: [Member], seconds: Double = Patience.seconds, until condition: () -> Bool) -> Bool {
     let end = now() + seconds
     while !condition() {
         let left = end - now()
@@ -190,7 +191,7 @@ struct Broken: Error, CustomStringConvertible {
 }
 
 /// Waits for a descriptor as a loop would; false when nothing came.
-func waitReadable(_ descriptor: Int32, seconds: Double) -> Bool {
+func waitReadable(_ descriptor: Int32) -> Bool {
     var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    return poll(&item, 1, Int32(seconds * 1000)) > 0
+    return poll(&item, 1, Int32(Patience.seconds * 1000)) > 0
 }

@@ -73,7 +73,7 @@ struct ProducerTests {
             }
             var parts: [Int] = []
             var seen: Set<UInt64> = []
-            while seen.count < 25, waitReadable(producer.wakeFD, seconds: 15) {
+            while seen.count < 25, waitReadable(producer.wakeFD) {
                 let taken = producer.pollReports(max: 10) { seen.insert($0.opaque) }
                 if taken > 0 { parts.append(taken) }
             }

@@ -105,7 +105,7 @@ struct RoundTripTests {
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
             let zero = TopicPartition(topic: 0, partition: 0)
             var counts: [Int] = []
-            while member.seen.count < 30, waitReadable(member.consumer.wakeFD, seconds: 15) {
+            while member.seen.count < 30, waitReadable(member.consumer.wakeFD) {
                 let count = member.consumer.poll(max: 10)
                 if count == 0 { continue }
                 counts.append(count)

@@ -47,7 +47,7 @@ struct SplitSubscriptionTests {
                 return member
             }
             func step(_ name: String, _ members: [Member], until condition: () -> Bool) {
-                if !pump(members, seconds: 60, until: condition) { outcome.steps.append("\(name) did not happen") }
+                if !pump(members, until: condition) { outcome.steps.append("\(name) did not happen") }
             }
             let events = try member("events")
             let state = try member("state")
@@ -113,7 +113,7 @@ struct SplitSubscriptionTests {
             let one = Member(try KafkaConsumer(base.member("0"), topics: ["events"]))
             let two = Member(try KafkaConsumer(base.member("0-state"), topics: ["state"]))
             try Self.write(producer, "a")
-            let both = pump([one, two], seconds: 60) {
+            let both = pump([one, two]) {
                 // A rebalance between them may bring some a second time: nothing is stored here.
                 Set(one.seen.map(\.value)).count == 40 && Set(two.seen.map(\.value)).count == 40
             }
@@ -138,7 +138,7 @@ struct SplitSubscriptionTests {
                 return Member(try KafkaConsumer(configuration.member("0"), topics: ["events"]))
             }
             let (stays, goes) = (try member("carillon-0"), try member("carillon-1"))
-            let isAssigned = pump([stays, goes], seconds: 60) {
+            let isAssigned = pump([stays, goes]) {
                 !stays.consumer.assignment.isEmpty && !goes.consumer.assignment.isEmpty
             }
             let before = stays.revocations.count
@@ -163,7 +163,7 @@ struct SplitSubscriptionTests {
             var between: [Bool] = []
             first.onRevoked = { between.append(first.consumer.knownEnds() == nil) }
             let second = try member()
-            _ = pump([first, second], seconds: 60) { first.assignments == 2 }
+            _ = pump([first, second]) { first.assignments == 2 }
             let after = pump([first, second]) { first.consumer.knownEnds()?.isEmpty == false }
             return Outcome(before: before, between: between, after: after)
         }
@@ -196,7 +196,7 @@ struct SplitSubscriptionTests {
             outcome.before = member.consumer.knownEnds()
             var ends: [TopicPartition: Int64]?
             func step(_ name: String, until condition: () -> Bool) {
-                if !pump([member], seconds: 30, until: condition) { outcome.steps.append("\(name) did not happen") }
+                if !pump([member], until: condition) { outcome.steps.append("\(name) did not happen") }
             }
             step("ends known") {
                 if member.consumer.assignment.count == 4 { ends = ends ?? member.consumer.knownEnds() }
@@ -209,7 +209,7 @@ struct SplitSubscriptionTests {
             _ = member.consumer.close(timeoutMs: 10_000)
             // Nothing new: the committed offsets and the empty answers say that all is read.
             let again = try Member(broker.bootstrap, group: "g", topics: ["state"])
-            let known = pump([again], seconds: 30) {
+            let known = pump([again]) {
                 again.consumer.assignment.count == 4
                     && again.consumer.knownEnds().map(again.consumer.hasReached) == true
             }

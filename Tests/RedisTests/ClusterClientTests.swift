@@ -64,7 +64,7 @@ struct ClusterClientTests {
         let running = Task { try await load.run(["moving", "still"] + (0..<20).map { "u\($0)" }) }
         func wait(_ holds: () async -> Bool) async throws {
             let clock = ContinuousClock()
-            let deadline = clock.now + .seconds(60)
+            let deadline = clock.now + Patience.duration
             while await !holds(), clock.now < deadline {
                 try await Task.sleep(for: .milliseconds(5), tolerance: .zero)
             }

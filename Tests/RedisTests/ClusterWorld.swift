@@ -76,10 +76,10 @@ actor ClusterWorld {
         try await until("the cluster was not ready") { $0.client?.isWhole ?? false }
     }
 
-    /// Waits for a fact of this world, for half a minute.
+    /// Waits for a fact of this world.
     nonisolated func until(_ why: String, _ isSo: @Sendable (isolated ClusterWorld) -> Bool) async throws {
         let clock = ContinuousClock()
-        let deadline = clock.now + .seconds(30)
+        let deadline = clock.now + Patience.duration
         while clock.now < deadline {
             if await look(isSo) { return }
             try await Task.sleep(for: .milliseconds(5), tolerance: .zero)
@@ -186,10 +186,10 @@ actor CounterLoad {
 
     func stop() { isOver = true }
 
-    /// Waits until so many steps have been answered, for half a minute.
+    /// Waits until so many steps have been answered.
     nonisolated func awaitCount(_ count: Int) async throws {
         let clock = ContinuousClock()
-        let deadline = clock.now + .seconds(30)
+        let deadline = clock.now + Patience.duration
         while clock.now < deadline {
             if await tally.counted >= count { return }
             try await Task.sleep(for: .milliseconds(5), tolerance: .zero)

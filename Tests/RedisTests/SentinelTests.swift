@@ -164,7 +164,7 @@ struct SentinelTests {
         var last: RedisFact?
         let clock = ContinuousClock()
         // Sentinels that a busy machine starved of time wait for half a minute before they act (TILT).
-        let deadline = clock.now + .seconds(150)
+        let deadline = clock.now + Patience.duration
         while clock.now < deadline {
             last = try await step()
             if case .reply = last { break }

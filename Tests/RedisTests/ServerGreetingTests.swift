@@ -126,7 +126,7 @@ struct ClusterPair {
         _ = try second.command("CLUSTER ADDSLOTSRANGE 8192 16383")
         _ = try first.command("CLUSTER MEET 127.0.0.1 \(second.port) \(busPort)")
         let clock = ContinuousClock()
-        let deadline = clock.now + .seconds(60)
+        let deadline = clock.now + Patience.duration
         while clock.now < deadline {
             let infos = try [first, second].map { try $0.command("CLUSTER INFO") }
             if infos.allSatisfy({ $0.contains("cluster_state:ok") && $0.contains("cluster_size:2") }) { return }

@@ -44,13 +44,13 @@ public final class Facts<Fact: Sendable>: Sendable {
     public var all: [Fact] { state.withLock { $0.all } }
 
     /// The next fact that was not taken yet.
-    public func next(within limit: Duration = .seconds(20)) async throws -> Fact {
+    public func next(within limit: Duration = Patience.duration) async throws -> Fact {
         try await first(within: limit) { _ in true }
     }
 
     /// The next fact that matches; it is taken, others stay.
     public func first(
-        within limit: Duration = .seconds(20), where matches: @escaping @Sendable (Fact) -> Bool
+        within limit: Duration = Patience.duration, where matches: @escaping @Sendable (Fact) -> Bool
     ) async throws -> Fact {
         let id = state.withLock { state in
             state.lastID += 1

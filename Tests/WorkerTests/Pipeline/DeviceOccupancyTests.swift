@@ -236,7 +236,7 @@ import Testing
                 simulated.begin(pushes: 2_000)
             }
         }
-        for _ in loops { _ = try await facts.next(within: .seconds(120)) }
+        for _ in loops { _ = try await facts.next() }
         #expect(devices.overlaps == 0 && devices.isAllIn)
         #expect(occupancy.takenCount == 0)
         for shard in loops.indices { occupancy.part(shard: shard) }
