@@ -257,10 +257,11 @@ final class Pipeline {
         if candidate.asksOwners, shard.store.client.isCluster { lookup.keepPlace(job, at: .claiming) }
     }
 
-    /// Whether the facts for its decision came so long ago that another worker may have ended it since, as after a pause of the
-    /// process: its claim would count a message that the user has read.
+    /// Whether another worker may have ended the message since its facts were read, as after a pause of this process.
     ///
-    /// Answers of Redis come within two seconds, and a session of Kafka lasts longer than this.
+    /// A plain claim by such facts counts a message that the user has read. Its script would take the entry back, but is not
+    /// sent once the record belongs to the other worker. Redis answers within two seconds, and a session of Kafka lasts longer
+    /// than five.
     private func isOld(_ job: RecipientJob) -> Bool { shard.nowNanos &- job.readNanos > 5_000_000_000 }
 
     /// A likely denial, which holds unless a read changes it, or an earlier try did not deny and may have pushed.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import JSON
+import SimulatedFleet
+import SimulatedSystem
 import Simulator
 import Testing
 import VirtualStage
@@ -65,6 +67,40 @@ struct CrossingTests {
             for index in 0..<2 where now[index] > before[index] { conversations[index] = "c\(number)" }
         }
         return [try #require(conversations[0]), try #require(conversations[1])]
+    }
+
+    /// The first worker has read its facts before the pause. It sends a claim by them before Kafka tells it that the record is
+    /// another worker's, and so never learns that the claim counted too much.
+    @Test func `a message that another worker ended meanwhile counts no more when a paused worker goes on`() throws {
+        var settings = Self.settings(shards: 1)
+        settings.scenario = Scenario(rules: [])
+        settings.redisLines = "  timeout_ms: 30000\n"
+        try Stage.with(settings) { stage in
+            let first = try stage.worker
+            let conversation = try Self.conversationsOfTwo(stage)[0]
+            try stage.play(state: [.bind("u1")])
+            try stage.redis([Gateway.lease("gw-p"), Gateway.presence("u1", "web", state: "bg", gateway: "gw-p")])
+            // The lease is the last that a decision reads.
+            stage.redis.hold(after: "gw-p")
+            try stage.writeEvents([.message("m1", to: ["u1"], conv: conversation, seq: 1)])
+            try until("the lease is asked") { stage.redis.isHolding }
+            first.seat.kafka.pause()
+            first.seat.process.pause(nanos: 25_000_000_000)
+            stage.redis.release()
+            let seen = try stage.look(until: "the second worker has pushed") { !$0.outcomes(of: "m1").isEmpty }
+            #expect(seen.outcomes(of: "m1") == ["u1/phone accepted ok 1"])
+            try stage.writeState([.read("u1", conv: conversation, #""up_to_seq":1"#)])
+            try until("the read is applied") { try stage.redisText("ZCARD c:l:{im:u1}") == ":0" }
+            stage.redis.hold(after: "ZADD")
+            stage.wait(.seconds(25))
+            first.seat.kafka.goOn()
+            stage.wait(.seconds(5))
+            stage.redis.hold(after: "")
+            stage.redis.release()
+            #expect(try stage.redisText("ZCARD c:l:{im:u1}") == ":0")
+            let last = try stage.play(events: [.message("m2", to: ["u1"], conv: "another")])
+            #expect(last.outcomes(of: "m2") == ["u1/phone accepted ok 1"])
+        }
     }
 
     /// What is parked is pushed too, and a change of user state may push the number alone.
