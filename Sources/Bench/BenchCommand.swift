@@ -133,7 +133,7 @@ public struct BenchCommand: Command, Sendable {
 
     private func end(_ report: some JudgedReport) -> ExitCode {
         Terminal.out(asJSON: settings.printsJSON, json: report.json, text: TerminalText(lines: report.text))
-        return report.isWell ? .done : .failed
+        return report.succeeded ? .done : .failed
     }
 
     private func play(_ bench: BenchServers) async throws -> ExitCode {

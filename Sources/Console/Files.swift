@@ -6,7 +6,7 @@ public enum Files {
     public static func exists(_ path: String) -> Bool { access(path, R_OK) == 0 }
 
     /// The absolute path without links; nil if there is no such file.
-    public static func whole(_ path: String) -> String? {
+    public static func absolute(_ path: String) -> String? {
         guard let found = realpath(path, nil) else { return nil }
         defer { free(found) }
         return String(cString: found)

@@ -112,7 +112,7 @@ public struct DemoCommand: Command, Sendable {
         var settings = LocalCluster.Settings()
         settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
         // An absolute path, so that the kept configuration works from any folder.
-        settings.templates = Self.templates.first { Files.exists($0) }.flatMap { Files.whole($0) }
+        settings.templates = Self.templates.first { Files.exists($0) }.flatMap { Files.absolute($0) }
         settings.usesRedisCluster = usesCluster
         // The embedded broker waits this long for a consumer that missed the start of the group.
         settings.sessionMs = 6_000

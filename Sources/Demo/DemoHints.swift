@@ -43,7 +43,7 @@ struct DemoHints {
 
     /// A path relative to this folder becomes absolute. A name without a folder is found on `PATH`.
     static func callable(_ program: String) -> String {
-        program.utf8.contains(UInt8(ascii: "/")) ? Files.whole(program) ?? program : program
+        program.utf8.contains(UInt8(ascii: "/")) ? Files.absolute(program) ?? program : program
     }
 
     private static func token(of uid: String, app: String, in state: [[UInt8]]) -> String? {

@@ -47,7 +47,7 @@ public struct OwnWorld: Sendable {
                 events.append(value)
                 continue
             }
-            try survey.look(tree, kind: kind, line: index + 1)
+            try survey.note(tree, kind: kind, line: index + 1)
             if Self.stateKinds.contains(kind) { state.append(value) } else { events.append(value) }
         }
         guard !events.isEmpty else { throw SetupFault("it contains no event") }
@@ -85,7 +85,7 @@ public struct OwnWorld: Sendable {
         /// Contract section 0, in bytes.
         private static let nameMax = 128
 
-        mutating func look(_ tree: JSONTree, kind: String, line: Int) throws(SetupFault) {
+        mutating func note(_ tree: JSONTree, kind: String, line: Int) throws(SetupFault) {
             guard let app = tree["app"]?.string else { return }
             if !apps.contains(app) {
                 // The app's id is written into this world's configuration.
@@ -100,7 +100,7 @@ public struct OwnWorld: Sendable {
             for uid in named.compactMap(\.string) where (1...Self.nameMax).contains(uid.utf8.count) {
                 users[app, default: []].insert(uid)
             }
-            if kind == "bind" { try look(atToken: tree, app: app, line: line) }
+            if kind == "bind" { try note(token: tree, app: app, line: line) }
             if tree["to"]?["uids"] == nil, let id = tree["conv"]?["id"]?.string,
                 ["group", "ultra"].contains(tree["conv"]?["type"]?.string), (1...Self.nameMax).contains(id.utf8.count)
             {
@@ -108,7 +108,7 @@ public struct OwnWorld: Sendable {
             }
         }
 
-        private mutating func look(atToken tree: JSONTree, app: String, line: Int) throws(SetupFault) {
+        private mutating func note(token tree: JSONTree, app: String, line: Int) throws(SetupFault) {
             if let uid = tree["uid"]?.string, tree["token"]?["type"]?.string == "alert" {
                 bound[app, default: []].insert(uid)
             }

@@ -22,7 +22,7 @@ public struct AccessLook: Sendable {
     /// - Parameters:
     ///   - topics: the topics to read, from `ClusterMetadata`.
     ///   - unlisted: topics that are missing there.
-    public static func look(
+    public static func ask(
         _ configuration: KafkaConfiguration, topics: [ClusterMetadata.Topic], unlisted: [String],
         patienceMs: Int = 5_000
     ) throws(KafkaFault) -> AccessLook {

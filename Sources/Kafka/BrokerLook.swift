@@ -15,7 +15,7 @@ public struct BrokerLook: Sendable {
     /// The client is an idempotent producer like the worker's, so that a right missing for that is found too.
     ///
     /// - Parameter address: `host:port`.
-    public static func look(
+    public static func ask(
         at address: String, _ configuration: KafkaConfiguration, patienceMs: Int = 5_000
     ) throws(KafkaFault) -> BrokerLook {
         let lines = Guarded<[KafkaLogLine]>([])

@@ -41,7 +41,7 @@ public final class KafkaGroupLag {
     }
 
     /// One look at every partition.
-    public func look(timeoutMs: Int = 5_000) throws(KafkaFault) -> [Partition] {
+    public func measure(timeoutMs: Int = 5_000) throws(KafkaFault) -> [Partition] {
         guard let list = rd_kafka_topic_partition_list_new(Int32(clamping: places.count)) else {
             throw .creation("out of memory")
         }

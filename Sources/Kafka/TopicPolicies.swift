@@ -12,7 +12,7 @@ public struct TopicPolicies: Sendable {
 
     /// Asks the brokers with a client that lives for this question. Blocks up to `patienceMs`. A cluster that knows no such question
     /// answers nothing.
-    public static func look(
+    public static func ask(
         _ configuration: KafkaConfiguration, topics: [String], patienceMs: Int = 5_000
     ) throws(KafkaFault) -> TopicPolicies {
         let handle = try ClientHandle(configuration, role: .producer) { _ in }

@@ -154,20 +154,20 @@ public final class RedisCluster: Sendable {
         }
     }
 
-    private func awaitAll(_ isWell: (String) -> Bool) async throws(SetupFault) {
+    private func awaitAll(_ holds: (String) -> Bool) async throws(SetupFault) {
         try await Self.wait("the nodes did not become a cluster") { () throws(SetupFault) in
-            for node in nodes where !isWell(try node.command("CLUSTER INFO")) { return false }
+            for node in nodes where !holds(try node.command("CLUSTER INFO")) { return false }
             return true
         }
     }
 
     private static func wait(
-        _ why: String, for patience: Duration = patience, _ isWell: () throws(SetupFault) -> Bool
+        _ why: String, for patience: Duration = patience, _ holds: () throws(SetupFault) -> Bool
     ) async throws(SetupFault) {
         let clock = ContinuousClock()
         let deadline = clock.now + patience
         while clock.now < deadline {
-            if try isWell() { return }
+            if try holds() { return }
             do { try await Task.sleep(for: .milliseconds(20), tolerance: .zero) } catch {
                 throw SetupFault("cancelled")
             }

@@ -118,11 +118,11 @@ public final class SentinelGroup: Sendable {
         for server in servers { server.stop() }
     }
 
-    private static func wait(_ why: String, _ isWell: () throws(SetupFault) -> Bool) async throws(SetupFault) {
+    private static func wait(_ why: String, _ holds: () throws(SetupFault) -> Bool) async throws(SetupFault) {
         let clock = ContinuousClock()
         let deadline = clock.now + patience
         while clock.now < deadline {
-            if try isWell() { return }
+            if try holds() { return }
             do { try await Task.sleep(for: .milliseconds(50), tolerance: .zero) } catch {
                 throw SetupFault("cancelled")
             }

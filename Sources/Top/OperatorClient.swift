@@ -42,7 +42,7 @@ struct OperatorClient: Sendable {
     }
 
     /// Both pages, or the reason why they are missing.
-    func look() -> WorkerLook {
+    func ask() -> WorkerLook {
         var answer: WorkerLook.Answer
         do throws(Fault) {
             let page = try get("/metrics")

@@ -82,9 +82,9 @@ public struct TopCommand: Command, Sendable {
     }
 
     private func once(_ stop: StopFlag) -> ExitCode {
-        let first = look()
+        let first = askAll()
         stop.sleep(until: Loop.monotonicNanos() &+ UInt64(interval * 1e9))
-        let view = view(look(), after: first)
+        let view = view(askAll(), after: first)
         show(view)
         return view.workers.contains { $0.state != .away } ? .done : .failed
     }
@@ -98,7 +98,7 @@ public struct TopCommand: Command, Sendable {
         var last: [WorkerLook] = []
         while !stop.isSet {
             let begun = Loop.monotonicNanos()
-            let looks = look()
+            let looks = askAll()
             show(view(looks, after: last))
             last = looks
             stop.sleep(until: begun &+ UInt64(interval * 1e9))
@@ -120,7 +120,7 @@ public struct TopCommand: Command, Sendable {
             if !isAsking, now >= next {
                 (isAsking, next) = (true, now &+ UInt64(interval * 1e9))
                 DispatchQueue.global().async { [self] in
-                    let looks = look()
+                    let looks = askAll()
                     answers.withLock { $0 = looks }
                 }
             }
@@ -158,12 +158,12 @@ public struct TopCommand: Command, Sendable {
     }
 
     /// Asks all workers at once, so that one without an answer delays no other.
-    private func look() -> [WorkerLook] {
+    private func askAll() -> [WorkerLook] {
         let looks = Guarded<[Int: WorkerLook]>([:])
         let asked = DispatchGroup()
         for (index, worker) in workers.enumerated() {
             DispatchQueue.global().async(group: asked) {
-                let look = worker.look()
+                let look = worker.ask()
                 looks.withLock { $0[index] = look }
             }
         }

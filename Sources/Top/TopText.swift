@@ -61,8 +61,8 @@ enum TopText {
         guard view.intervalSeconds != nil else { return [Item("measuring", .quiet)] }
         if view.limits.isEmpty {
             if view.workers.contains(where: { $0.state == .notReady }) { return [Item("what is down", .bad)] }
-            let isWell = view.workers.allSatisfy { $0.state == .ready }
-            return [isWell ? Item("nothing", .good) : Item("no bound of the worker; see health", .warning)]
+            let isReady = view.workers.allSatisfy { $0.state == .ready }
+            return [isReady ? Item("nothing", .good) : Item("no bound of the worker; see health", .warning)]
         }
         return view.limits.map { Item("\($0.cause) \(percent($0.share)) of the time", .warning) }
     }

@@ -122,7 +122,7 @@ import Testing
                 for _ in 0..<5 {
                     for connection in world.client.pool.connections {
                         connection.health = ConnectionHealth(nowNanos: 0)
-                        world.client.pool.look(at: connection)
+                        world.client.pool.checkHealth(of: connection)
                         #expect(!connection.isSuspicious)
                     }
                 }

@@ -11,7 +11,7 @@ import Testing
         _ health: inout ConnectionHealth, inFlight: Int = 1, blocked: ConnectionHealth.Suspicion? = nil,
         peers: UInt64? = nil, atMs: UInt64
     ) -> ConnectionHealth.Suspicion? {
-        health.look(
+        health.suspicion(
             inFlight: inFlight, blocked: blocked, peersTripNanos: peers, stallNanos: 1500 * Self.ms,
             nowNanos: atMs * Self.ms)
     }

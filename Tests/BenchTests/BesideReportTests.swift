@@ -28,13 +28,13 @@ import Testing
 
     @Test func theMedianOfTheRoundsIsHeldAgainstTheBar() throws {
         let well = try Self.report([(10, 19), (10, 90), (10, 11)])
-        #expect(well.ratio == 1.9 && well.isWell)
-        #expect(try Self.report([(10, 21)]).isWell == false)
-        #expect(try Self.report([(10, 10)], growth: 64 << 20).isWell == false)
-        #expect(try Self.report([]).isWell == false, "nothing was measured")
+        #expect(well.ratio == 1.9 && well.succeeded)
+        #expect(try Self.report([(10, 21)]).succeeded == false)
+        #expect(try Self.report([(10, 10)], growth: 64 << 20).succeeded == false)
+        #expect(try Self.report([]).succeeded == false, "nothing was measured")
         var short = try Self.report([(10, 10)])
         short.rounds[0].beside.isComplete = false
-        #expect(!short.isWell && short.text.contains("✗ some messages were not pushed exactly once"))
+        #expect(!short.succeeded && short.text.contains("✗ some messages were not pushed exactly once"))
     }
 
     @Test func severalWorkersTellTheWorst() throws {
@@ -53,10 +53,10 @@ import Testing
             report.rounds[index].beside.workerMicros = micros
         }
         // The latency of more workers than the first number is told and not judged.
-        #expect(report.ratio == 1 && report.isWell && report.text.contains("1: 10.00 µs, 2: 10.50 µs, 4: 10.90 µs"))
+        #expect(report.ratio == 1 && report.succeeded && report.text.contains("1: 10.00 µs, 2: 10.50 µs, 4: 10.90 µs"))
         report.rounds[2].beside.workerMicros = 11.1
         #expect(
-            !report.isWell && report.text.contains("✗ CPU per push, most / least expensive number of workers: 1.11"))
+            !report.succeeded && report.text.contains("✗ CPU per push, most / least expensive number of workers: 1.11"))
     }
 
     /// Every worker asks Kafka whether it pushes or not; with more of them that is more of each push.

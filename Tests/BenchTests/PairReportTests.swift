@@ -55,7 +55,7 @@ import Testing
             this: Self.outcome(worker: 1, redis: 1, simulator: 1),
             other: Self.outcome(worker: 1, redis: 1, simulator: 1, pushes: 99))
         let report = try Self.report([lost])
-        #expect(!report.isWell)
+        #expect(!report.succeeded)
         #expect(report.text.contains("✗ round 1, against: 100 pushes expected, 99 accepted, 99 at the server"))
     }
 

@@ -85,7 +85,7 @@ import Testing
             let writer = try KafkaTopicWriter(settings, topic: "events")
             for _ in 0..<3 { _ = [UInt8(1)].withUnsafeBytes { writer.write(key: nil, value: $0, partition: 1) } }
             _ = writer.finish()
-            return try KafkaGroupLag(settings, topics: ["events", "nowhere"]).look()
+            return try KafkaGroupLag(settings, topics: ["events", "nowhere"]).measure()
         }
         #expect(partitions.map(\.partition) == [0, 1] && partitions.map(\.committed) == [nil, nil])
         #expect(partitions.map(\.records) == [0, 3])

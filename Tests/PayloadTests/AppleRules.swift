@@ -40,43 +40,43 @@ struct AppleRules {
 
     private mutating func check(_ key: String, _ value: JSONTree) {
         let isActivity = kind == .liveactivity
-        let isWell: Bool
+        let isValid: Bool
         switch key {
         case "alert":
             if case .object(let members) = value {
                 for member in members { checkAlert(member.key, member.value) }
-                isWell = !members.isEmpty
+                isValid = !members.isEmpty
             } else {
-                isWell = value.string.map { !$0.isEmpty } ?? false
+                isValid = value.string.map { !$0.isEmpty } ?? false
             }
-        case "badge": isWell = value.int.map { $0 >= 0 && $0 <= Int32.max } ?? false
-        case "sound": isWell = Self.isSound(value)
-        case "thread-id", "category", "target-content-id", "filter-criteria": isWell = value.string != nil
-        case "content-available", "mutable-content": isWell = value.int == 1
+        case "badge": isValid = value.int.map { $0 >= 0 && $0 <= Int32.max } ?? false
+        case "sound": isValid = Self.isSound(value)
+        case "thread-id", "category", "target-content-id", "filter-criteria": isValid = value.string != nil
+        case "content-available", "mutable-content": isValid = value.int == 1
         case "interruption-level":
-            isWell = ["passive", "active", "time-sensitive", "critical"].contains(value.string)
-        case "relevance-score": isWell = value.double.map { isActivity || (0...1).contains($0) } ?? false
-        case "timestamp", "stale-date", "dismissal-date": isWell = isActivity && value.int != nil
-        case "event": isWell = isActivity && ["start", "update", "end"].contains(value.string)
-        case "attributes-type": isWell = isActivity && value.string != nil
-        case "input-push-token": isWell = isActivity && value.int == 1
-        case "input-push-channel": isWell = isActivity && value.string.map { !$0.isEmpty } ?? false
-        case "content-state", "attributes": isWell = isActivity && value.members != nil
+            isValid = ["passive", "active", "time-sensitive", "critical"].contains(value.string)
+        case "relevance-score": isValid = value.double.map { isActivity || (0...1).contains($0) } ?? false
+        case "timestamp", "stale-date", "dismissal-date": isValid = isActivity && value.int != nil
+        case "event": isValid = isActivity && ["start", "update", "end"].contains(value.string)
+        case "attributes-type": isValid = isActivity && value.string != nil
+        case "input-push-token": isValid = isActivity && value.int == 1
+        case "input-push-channel": isValid = isActivity && value.string.map { !$0.isEmpty } ?? false
+        case "content-state", "attributes": isValid = isActivity && value.members != nil
         default: return problems.append("unknown key aps.\(key)")
         }
-        if !isWell { problems.append("aps.\(key) is wrong") }
+        if !isValid { problems.append("aps.\(key) is wrong") }
     }
 
     private mutating func checkAlert(_ key: String, _ value: JSONTree) {
-        let isWell: Bool
+        let isValid: Bool
         switch key {
         case "title", "subtitle", "body", "launch-image", "title-loc-key", "subtitle-loc-key", "loc-key":
-            isWell = value.string != nil
+            isValid = value.string != nil
         case "title-loc-args", "subtitle-loc-args", "loc-args":
-            isWell = value.array?.allSatisfy { $0.string != nil } ?? false
+            isValid = value.array?.allSatisfy { $0.string != nil } ?? false
         default: return problems.append("unknown key aps.alert.\(key)")
         }
-        if !isWell { problems.append("aps.alert.\(key) is wrong") }
+        if !isValid { problems.append("aps.alert.\(key) is wrong") }
     }
 
     private static func isSound(_ value: JSONTree) -> Bool {

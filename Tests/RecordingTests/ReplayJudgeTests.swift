@@ -36,7 +36,7 @@ import Testing
         #expect(judge.expected == 2 && judge.answered == 2 && judge.silent == 0)
         #expect(judge.duplicates == 0 && judge.contradictions == 0 && judge.uninvited == 0 && judge.foreign == 0)
         #expect(judge.outcomes == ["accepted ok": 1, "suppressed ok": 1])
-        #expect(judge.whole.maxMs == 500 && judge.whole.count == 2 && judge.inWorker.count == 1)
+        #expect(judge.fromWriting.maxMs == 500 && judge.fromWriting.count == 2 && judge.inWorker.count == 1)
         #expect(!judge.isSilent(Self.event, uid: "bob") && judge.writtenMs(Self.event) == 1000)
     }
 

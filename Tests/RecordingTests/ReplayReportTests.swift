@@ -14,7 +14,7 @@ import Testing
         var worker = ReplayReport.Worker(group: "carillon")
         (worker.wanted, worker.settled, worker.expected, worker.answered) = (4, 4, 3, 3)
         worker.outcomes = ["accepted ok": 2, "suppressed <i>\"": 1]
-        for ms in [3, 30, 300] as [Int64] { worker.whole.add(ms) }
+        for ms in [3, 30, 300] as [Int64] { worker.fromWriting.add(ms) }
         fill(&worker)
         report.worker = worker
         for second in 0..<5 {
@@ -44,26 +44,26 @@ import Testing
     ]
 
     @Test(arguments: rows.indices) func theVerdictNamesWhatIsWrong(row: Int) throws {
-        let (fill, isWell, words) = Self.rows[row]
+        let (fill, succeeded, words) = Self.rows[row]
         let report = Self.report(fill)
-        #expect(report.isWell == isWell)
+        #expect(report.succeeded == succeeded)
         #expect(ReplayVerdict.sentence(report).contains(words))
         let json = try JSONTree(parsing: Array(report.json.utf8))
-        #expect(json["well"]?.bool == isWell && json["written"]?.int == 4 && json["worker"]?["wanted"]?.int == 4)
+        #expect(json["well"]?.bool == succeeded && json["written"]?.int == 4 && json["worker"]?["wanted"]?.int == 4)
     }
 
     @Test func unwrittenOrStoppedWorkIsNotHealthy() {
         var report = Self.report()
         report.failures = ["_MSG_TIMED_OUT": 2]
-        #expect(!report.isWell && ReplayVerdict.sentence(report).contains("2 records were not written"))
+        #expect(!report.succeeded && ReplayVerdict.sentence(report).contains("2 records were not written"))
         report = Self.report()
         report.isStopped = true
-        #expect(!report.isWell)
+        #expect(!report.succeeded)
         report = Self.report()
         report.worker = nil
         report.unwatched = "no worker reads these topics"
         #expect(
-            report.isWell && ReplayVerdict.sentence(report) == "everything is written; no worker reads these topics")
+            report.succeeded && ReplayVerdict.sentence(report) == "everything is written; no worker reads these topics")
     }
 
     @Test func `a page names date, build, machine and settings, and compares with an earlier run`() throws {

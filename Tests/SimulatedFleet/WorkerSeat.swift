@@ -130,7 +130,7 @@ package final class WorkerSeat {
     }
 
     /// Reads no more, finishes and commits its open work, leaves the group, and ends.
-    package func leave(_ done: @escaping (_ isWell: Bool) -> Void) {
+    package func leave(_ done: @escaping (_ isDrained: Bool) -> Void) {
         guard !isLeaving, shards.contains(where: { $0.runtime != nil }) else { return }
         isLeaving = true
         let seconds = configuration.drainSeconds
@@ -152,18 +152,18 @@ package final class WorkerSeat {
     /// Takes a step in each shard; afterwards `then`, outside of all turns.
     private func ofEach(
         _ step: @escaping (ShardRuntime, @escaping (Bool) -> Void) -> Void,
-        then: @escaping (WorkerSeat, _ isWell: Bool) -> Void
+        then: @escaping (WorkerSeat, _ isDrained: Bool) -> Void
     ) {
         var left = shards.count { $0.runtime != nil }
-        var isWell = true
+        var isDrained = true
         forEachRuntime { runtime in
             step(runtime) { [system] isDone in
-                isWell = isWell && isDone
+                isDrained = isDrained && isDone
                 left -= 1
                 guard left == 0 else { return }
                 system.after(nanos: 0) { [weak self] in
                     guard let self, !process.isDead else { return }
-                    then(self, isWell)
+                    then(self, isDrained)
                 }
             }
         }

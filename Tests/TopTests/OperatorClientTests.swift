@@ -43,7 +43,7 @@ import Testing
 
     @Test func bothPagesAreOneLook() async throws {
         try await Self.serving { address async throws in
-            let look = try #require(OperatorClient(address)).look()
+            let look = try #require(OperatorClient(address)).ask()
             #expect(look.metrics?.sum(FleetMetrics.pendingEvents) == 3 && look.status?.isReady == true)
             #expect(look.address == address)
         }
@@ -52,23 +52,23 @@ import Testing
     @Test func aTokenIsGivenAndMissed() async throws {
         let access = HTTPAccess(token: Secret(bytes: Array("s3cret".utf8)))
         try await Self.serving(access: access) { address async throws in
-            #expect(try #require(OperatorClient(address, token: "s3cret")).look().status?.isReady == true)
-            #expect(Self.why(try #require(OperatorClient(address)).look()).contains("--token-file"))
-            #expect(Self.why(try #require(OperatorClient(address, token: "other")).look()).contains("--token-file"))
+            #expect(try #require(OperatorClient(address, token: "s3cret")).ask().status?.isReady == true)
+            #expect(Self.why(try #require(OperatorClient(address)).ask()).contains("--token-file"))
+            #expect(Self.why(try #require(OperatorClient(address, token: "other")).ask()).contains("--token-file"))
         }
     }
 
     @Test func aServerThatIsNoWorkerIsDownWithAReason() async throws {
         try await Self.serving(statusz: HTTPResponse(text: "<html>")) { address async throws in
-            #expect(Self.why(try #require(OperatorClient(address)).look()).contains("not JSON"))
+            #expect(Self.why(try #require(OperatorClient(address)).ask()).contains("not JSON"))
         }
         try await Self.serving(statusz: HTTPResponse(status: 500, text: "")) { address async throws in
-            #expect(Self.why(try #require(OperatorClient(address)).look()).contains("500"))
+            #expect(Self.why(try #require(OperatorClient(address)).ask()).contains("500"))
         }
         let port = try Ports.free()
-        #expect(Self.why(try #require(OperatorClient("127.0.0.1:\(port)")).look()) == "Connection refused")
+        #expect(Self.why(try #require(OperatorClient("127.0.0.1:\(port)")).ask()) == "Connection refused")
         // It listens, and says nothing.
         let silent = try Ports.silentListener(backlog: 5)
-        #expect(Self.why(try #require(OperatorClient("\(silent.port)", patienceMs: 100)).look()) == "no answer in time")
+        #expect(Self.why(try #require(OperatorClient("\(silent.port)", patienceMs: 100)).ask()) == "no answer in time")
     }
 }

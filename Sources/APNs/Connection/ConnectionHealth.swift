@@ -49,7 +49,7 @@ struct ConnectionHealth: Equatable {
     /// - Parameters:
     ///   - blocked: which limit of the peer keeps waiting pushes from this connection; nil: none.
     ///   - peersTripNanos: the median of the other connections; nil without any.
-    mutating func look(
+    mutating func suspicion(
         inFlight: Int, blocked: Suspicion?, peersTripNanos: UInt64?, stallNanos: UInt64, nowNanos: UInt64
     ) -> Suspicion? {
         if blocked == nil {

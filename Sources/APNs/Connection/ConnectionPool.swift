@@ -402,7 +402,7 @@ final class ConnectionPool {
                 broke(connection, fault: cause.rawValue)
             }
         }
-        for connection in connections where connection.machine.isReady { look(at: connection) }
+        for connection in connections where connection.machine.isReady { checkHealth(of: connection) }
         // Nothing is left that could be stuck.
         if pushes.table.count == 0 { usability.stall = nil }
         retireIdle(.main, keep: context.limits.connectionsMin)
@@ -421,7 +421,7 @@ final class ConnectionPool {
     // MARK: Connections that live and are of no use
 
     /// Looks at one ready connection: a suspected one gets no more pushes as soon as another one takes them.
-    func look(at connection: APNsConnection) {
+    func checkHealth(of connection: APNsConnection) {
         if let answers = connection.frozenAfter, connection.health.answers > answers {
             // The connection was only slow to answer and may stay.
             connection.frozenAfter = nil
@@ -464,7 +464,7 @@ final class ConnectionPool {
         // A first push that is stuck harms nobody while no other push waits: one device must not have connections replaced.
         if !connection.machine.isWarm, waiting == nil { return nil }
         let trips = others.filter { $0.health.answers >= 32 }.map(\.health.tripNanos).sorted()
-        return connection.health.look(
+        return connection.health.suspicion(
             inFlight: connection.machine.inFlight,
             blocked: waiting.flatMap { connection.block(of: pushes.table.payloadBytes($0)) },
             peersTripNanos: trips.isEmpty ? nil : trips[trips.count / 2], stallNanos: context.limits.stallNanos,

@@ -76,9 +76,9 @@ struct APNsBench {
             + "whole processes, CPU µs per push\n"
         for (index, round) in rounds.enumerated() {
             text += "  round \(index + 1)   client \(number(round.clientMicros))"
-            text += " (\(BenchText.whole(round.clientPerSecond))/s)"
+            text += " (\(BenchText.rounded(round.clientPerSecond))/s)"
             if let micros = round.loadMicros, let rate = round.loadPerSecond {
-                text += "   h2load \(number(micros)) (\(BenchText.whole(rate))/s)"
+                text += "   h2load \(number(micros)) (\(BenchText.rounded(rate))/s)"
             }
             text += "\n"
         }

@@ -88,7 +88,7 @@ struct BesideReport: JudgedReport {
         return figures
     }
 
-    var isWell: Bool {
+    var succeeded: Bool {
         figures.allSatisfy(\.isMet) && rounds.allSatisfy { $0.alone.isComplete && $0.beside.isComplete }
     }
 
@@ -114,7 +114,7 @@ struct BesideReport: JudgedReport {
             }
             let drain = round.beside.drainSeconds ?? 0
             text += "    the group drained in \(BenchText.fixed(drain, digits: 1)) s, "
-            text += "\(BenchText.whole(Double(members) / max(drain, 1e-3)))/s; "
+            text += "\(BenchText.rounded(Double(members) / max(drain, 1e-3)))/s; "
             text += "worker \(BenchText.fixed(round.beside.workerMicros, digits: 2)) µs CPU per push, "
             text += "\(BenchText.fixed(round.beside.netMicros, digits: 2)) without idle use; "
             text += "memory + \(BenchText.megabytes(round.beside.growth)), alone + "
@@ -139,7 +139,7 @@ struct BesideReport: JudgedReport {
         JSONWriter.line { writer in
             writer.count("members", members)
             writer.count("rate", rate)
-            writer.member("well", isWell)
+            writer.member("well", succeeded)
             writer.figure("p99_ratio", ratio)
             writer.objects("rounds", rounds) { writer, round in
                 writer.count("workers", round.workers)

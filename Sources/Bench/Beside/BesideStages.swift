@@ -86,7 +86,7 @@ struct BesideStages {
         let steps = waits.map { "\($0.step) \(fixed($0.p50Ms)) / \(fixed($0.p99Ms))" }
         var text = "      \(name), ms p50 / p99 by step: \(steps.joined(separator: ", "))\n"
         text +=
-            "      \(BenchText.whole(turnsPerSecond)) turns/s of \(BenchText.whole(turnMicros)) µs; processors: "
+            "      \(BenchText.rounded(turnsPerSecond)) turns/s of \(BenchText.rounded(turnMicros)) µs; processors: "
         let parts = shares.map { "\($0.name) \(fixed($0.busy, 2)) (+\(fixed($0.delayed, 2)) kept waiting)" }
         text += parts.joined(separator: ", ") + "\n"
         let stages = stageMicros.map { "\($0.stage.name) \(fixed($0.micros, 2))" }

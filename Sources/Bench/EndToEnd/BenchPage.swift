@@ -27,11 +27,11 @@ struct BenchPage {
     var html: String {
         let count = ReportPage.number(report.settings.recipients)
         let verdict =
-            report.isWell
+            report.succeeded
             ? "\(count) \(report.settings.sendsNothing ? "members" : "pushes") a round, each done once"
             : "not every push was done once"
         return ReportPage.html(
-            title: "carillon bench", heading: "carillon bench", verdict: verdict, isWell: report.isWell,
+            title: "carillon bench", heading: "carillon bench", verdict: verdict, succeeded: report.succeeded,
             origin: report.origin,
             body: [tiles, comparison?.html(report.json) ?? "", stages, redis, commands, rounds, latency].joined(
                 separator: "\n"))
@@ -104,7 +104,7 @@ struct BenchPage {
         let rows = [("p50", latency.p50Ms), ("p99", latency.p99Ms), ("p99.9", latency.p999Ms)].map { name, ms in
             (name: name, value: ms ?? 0, text: ms.map { "\(Self.micros($0)) ms" } ?? "none")
         }
-        let title = "From Kafka’s timestamp to APNs’ answer, at \(BenchText.whole(latency.perSecond)) a second"
+        let title = "From Kafka’s timestamp to APNs’ answer, at \(BenchText.rounded(latency.perSecond)) a second"
         return ReportPage.section(title, ReportPage.bars(rows, colour: "three"))
     }
 

@@ -32,7 +32,7 @@ struct BenchReport: JudgedReport {
     var stages: StageTable { StageTable(throughput.compactMap(\.stages)) }
 
     /// Every message was pushed once.
-    var isWell: Bool { throughput.allSatisfy(isComplete) }
+    var succeeded: Bool { throughput.allSatisfy(isComplete) }
 
     private func isComplete(_ outcome: ThroughputPhase.Outcome) -> Bool {
         outcome.pushes == settings.pushes && outcome.acceptedByServer == settings.pushes
@@ -48,7 +48,7 @@ struct BenchReport: JudgedReport {
     // MARK: - Text
 
     var text: String {
-        var text = "\nbinds        \(BenchText.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
+        var text = "\nbinds        \(BenchText.rounded(bindsPerSecond)) records/s (\(settings.users) users)\n"
         text += throughputText
         if !stages.isEmpty { text += stages.text(per: settings.sendsNothing ? "member" : "push") }
         if let ratio { text += "\nworker / h2load   \(BenchText.tenths(ratio))\(Self.each(ratios))\n" }
@@ -58,7 +58,7 @@ struct BenchReport: JudgedReport {
             text += "\nmemory       \(BenchText.megabytes(memory.bytes))"
             text += " with \(memory.held) of \(memory.waiting) pushes held;"
             text += " \(BenchText.megabytes(memory.idleBytes)) idle"
-            if let each = memory.bytesEach { text += "; \(BenchText.whole(each)) bytes each" }
+            if let each = memory.bytesEach { text += "; \(BenchText.rounded(each)) bytes each" }
             text += "\n"
         }
         return text
@@ -69,7 +69,7 @@ struct BenchReport: JudgedReport {
         return """
 
             latency      \(ms(latency.p50Ms)) p50, \(ms(latency.p99Ms)) p99, \(ms(latency.p999Ms)) p99.9
-              from Kafka's timestamp to APNs' answer, \(latency.pushes) pushes at \(BenchText.whole(latency.perSecond))/s; \
+              from Kafka's timestamp to APNs' answer, \(latency.pushes) pushes at \(BenchText.rounded(latency.perSecond))/s; \
             worker \(BenchText.tenths(latency.workerMicros)) µs CPU per push
 
             """
@@ -79,7 +79,7 @@ struct BenchReport: JudgedReport {
     private var throughputText: String {
         let what = settings.sendsNothing ? "member" : "push"
         let rate = Self.median(throughput.map(\.perSecond)) ?? 0
-        var text = "\nthroughput   \(BenchText.whole(rate)) \(what)\(settings.sendsNothing ? "s" : "es")/s"
+        var text = "\nthroughput   \(BenchText.rounded(rate)) \(what)\(settings.sendsNothing ? "s" : "es")/s"
         text += " (\(throughput.map { BenchText.tenths($0.seconds) }.joined(separator: ", ")) s"
         text += " for \(settings.recipients)\(settings.group.map { " in groups of \($0)" } ?? ""))\n"
         text += "  CPU per \(what), µs\(throughput.count > 1 ? ", median of \(throughput.count) rounds" : "")\n"
@@ -124,7 +124,7 @@ struct BenchReport: JudgedReport {
             writer.member("unsent", settings.isUnsent)
             writer.count("in_flight", settings.inFlight)
             writer.member("results", settings.results)
-            writer.member("complete", isWell)
+            writer.member("complete", succeeded)
             writer.figure("binds_per_s", bindsPerSecond.rounded())
             writer.objects("throughput", throughput) { $1.write(to: &$0) }
             writer.objects("h2load", h2load) { writer, outcome in

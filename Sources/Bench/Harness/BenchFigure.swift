@@ -4,7 +4,7 @@ protocol JudgedReport {
     var text: String { get }
     var json: String { get }
     /// Everything is complete, and every bar is met.
-    var isWell: Bool { get }
+    var succeeded: Bool { get }
 }
 
 /// A measured figure, and its bar if it has one.

@@ -16,7 +16,7 @@ enum BenchText {
         return (scaled < 0 ? "-" : "") + "\(whole)." + String(repeating: "0", count: digits - tail.count) + tail
     }
 
-    static func whole(_ value: Double) -> String { "\(Int(value.rounded()))" }
+    static func rounded(_ value: Double) -> String { "\(Int(value.rounded()))" }
 
     static func megabytes(_ bytes: Int) -> String { "\(tenths(Double(bytes) / 1_048_576)) MiB" }
 

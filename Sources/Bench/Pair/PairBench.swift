@@ -94,7 +94,7 @@ struct PairBench {
         mutating func begin() async throws { start = try await BenchMark(side, [worker]) }
 
         /// Samples the worker's metrics. Stores the outcome when the last record is settled.
-        mutating func look() async throws {
+        mutating func sample() async throws {
             guard outcome == nil else { return }
             let metrics = try worker.metrics()
             settled = metrics.settled
@@ -125,7 +125,7 @@ struct PairBench {
             }
             // Each answer of `/metrics` is the worker's CPU time too.
             try await Task.sleep(for: .milliseconds(250), tolerance: .zero)
-            for index in runs.indices { try await runs[index].look() }
+            for index in runs.indices { try await runs[index].sample() }
             try progress.note(runs.reduce(0) { $0 + $1.settled + $1.decided })
         }
     }

@@ -72,7 +72,7 @@ struct PairReport: JudgedReport {
     }
 
     /// Every push arrived exactly once on both sides.
-    var isWell: Bool { rounds.allSatisfy { isComplete($0.this) && isComplete($0.other) } }
+    var succeeded: Bool { rounds.allSatisfy { isComplete($0.this) && isComplete($0.other) } }
 
     private func isComplete(_ outcome: ThroughputPhase.Outcome) -> Bool {
         outcome.pushes == settings.pushes && outcome.acceptedByServer == settings.pushes
@@ -128,7 +128,7 @@ struct PairReport: JudgedReport {
             writer.member("against", ifPresent: settings.against)
             writer.load(settings)
             writer.member("cluster", settings.usesCluster)
-            writer.member("complete", isWell)
+            writer.member("complete", succeeded)
             writer.objects("rounds", rounds) { writer, round in
                 writer.object("this") { round.this.write(to: &$0) }
                 writer.object("against") { round.other.write(to: &$0) }

@@ -83,10 +83,10 @@ public struct ReplayJudge {
     /// Expected recipients without any record so far.
     public var silent: Int { max(0, expected - answered - endedWhole) }
     /// From writing the event to the time of its record.
-    public private(set) var whole = LatencySpread()
+    public private(set) var fromWriting = LatencySpread()
     /// The latency that the records state: from the device's turn to APNs' answer.
     public private(set) var inWorker = LatencySpread()
-    /// `whole` by lane, for records that name one.
+    /// `fromWriting` by lane, for records that name one.
     public private(set) var lanes: [String: LatencySpread] = [:]
 
     /// - Parameter seeds: must be unpredictable, because ids come from outside.
@@ -180,7 +180,7 @@ public struct ReplayJudge {
         if isAccepted, let ms = record["latency_ms"]?.int { inWorker.add(ms) }
         guard let atMs = record["at_ms"]?.int else { return }
         let ms = atMs.subtractingReportingOverflow(writtenMs).partialValue
-        whole.add(ms)
+        fromWriting.add(ms)
         guard let lane = record["lane"]?.string, lane.utf8.count <= 64 else { return }
         if lanes[lane] != nil || lanes.count < Self.lanesMax { lanes[lane, default: LatencySpread()].add(ms) }
     }

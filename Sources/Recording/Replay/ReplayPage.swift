@@ -26,7 +26,7 @@ public struct ReplayPage {
         ReportPage.html(
             title: "Replay of \(report.file)",
             heading: "Replay of <code>\(HTMLText.escaped(report.file))</code>", verdict: ReplayVerdict.sentence(report),
-            isWell: report.isWell, origin: report.origin,
+            succeeded: report.succeeded, origin: report.origin,
             body: [tiles, comparison?.html(report.json) ?? "", flow, lag, outcomes, latencies, recipients, failures]
                 .joined(separator: "\n"))
     }
@@ -89,9 +89,9 @@ public struct ReplayPage {
     }
 
     private var latencies: String {
-        guard let worker = report.worker, worker.whole.count > 0 else { return "" }
+        guard let worker = report.worker, worker.fromWriting.count > 0 else { return "" }
         var spreads = [
-            ("written → outcome", worker.whole), ("accepted, since Kafka's time", worker.inWorker),
+            ("written → outcome", worker.fromWriting), ("accepted, since Kafka's time", worker.inWorker),
         ]
         spreads += worker.lanes.sorted { $0.key < $1.key }.map { ("lane \($0.key)", $0.value) }
         let heads = ReplayReport.shares.map { "<th>\($0.name)</th>" }.joined()
@@ -104,7 +104,8 @@ public struct ReplayPage {
             "<div class=\"scroll\"><table><tr><th>milliseconds</th><th>count</th>\(heads)<th>max</th></tr>"
             + rows.joined() + "</table></div>"
         return ReportPage.section("Latency", table)
-            + ReportPage.section("From writing to outcome, in milliseconds", PlotBars(spread: worker.whole).figure)
+            + ReportPage.section(
+                "From writing to outcome, in milliseconds", PlotBars(spread: worker.fromWriting).figure)
     }
 
     private var recipients: String {

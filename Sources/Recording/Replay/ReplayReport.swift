@@ -69,7 +69,7 @@ public struct ReplayReport: Sendable {
         public var foreign = 0
         public var unreadable = 0
         public var outcomes: [String: Int] = [:]
-        public var whole = LatencySpread()
+        public var fromWriting = LatencySpread()
         public var inWorker = LatencySpread()
         public var lanes: [String: LatencySpread] = [:]
 
@@ -90,7 +90,7 @@ public struct ReplayReport: Sendable {
             foreign = judge.foreign
             unreadable = judge.unreadable
             outcomes = judge.outcomes
-            whole = judge.whole
+            fromWriting = judge.fromWriting
             inWorker = judge.inWorker
             lanes = judge.lanes
         }
@@ -99,7 +99,9 @@ public struct ReplayReport: Sendable {
         public var areAllRepeats: Bool { expected > 0 && repeats == expected }
         public var isSettled: Bool { settled >= wanted }
         /// No rule is broken.
-        public var isWell: Bool { isSettled && lost == 0 && duplicates == 0 && contradictions == 0 && uninvited == 0 }
+        public var succeeded: Bool {
+            isSettled && lost == 0 && duplicates == 0 && contradictions == 0 && uninvited == 0
+        }
     }
 
     /// One sample of the run. Counts cover the run so far.
@@ -132,7 +134,7 @@ public struct ReplayReport: Sendable {
     public var writtenCount: Int { written.values.reduce(0, +) }
     public var failedCount: Int { failures.values.reduce(0, +) }
     public var rate: Double { writingSeconds > 0 ? Double(writtenCount) / writingSeconds : 0 }
-    public var isWell: Bool { failures.isEmpty && isFlushed && !isStopped && (worker?.isWell ?? true) }
+    public var succeeded: Bool { failures.isEmpty && isFlushed && !isStopped && (worker?.succeeded ?? true) }
 
     /// The percentiles of all reports.
     public static let shares: [(name: String, share: Double)] = [
@@ -164,7 +166,7 @@ extension ReplayReport {
         writer.key("worker")
         if let worker { writer.worker(worker) } else { writer.null() }
         if worker == nil { writer.member("unwatched", unwatched) }
-        writer.member("well", isWell)
+        writer.member("well", succeeded)
         writer.endObject()
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
@@ -196,7 +198,7 @@ extension JSONWriter {
         key("latency_ms")
         beginObject()
         key("written_to_outcome")
-        spread(worker.whole)
+        spread(worker.fromWriting)
         key("accepted_in_worker")
         spread(worker.inWorker)
         key("lanes")

@@ -11,7 +11,7 @@ public enum ReportPage {
     ///   - verdict: the result in a sentence, as plain text.
     ///   - body: HTML.
     public static func html(
-        title: String, heading: String, verdict: String, isWell: Bool, origin: ReportOrigin?, body: String
+        title: String, heading: String, verdict: String, succeeded: Bool, origin: ReportOrigin?, body: String
     ) -> String {
         """
         <!doctype html>
@@ -20,7 +20,7 @@ public enum ReportPage {
         <title>\(HTMLText.escaped(title))</title>
         <style>\(style)</style></head><body><main>
         <h1>\(heading)</h1>
-        <p class="verdict \(isWell ? "good" : "bad")">\(HTMLText.escaped(verdict))</p>
+        <p class="verdict \(succeeded ? "good" : "bad")">\(HTMLText.escaped(verdict))</p>
         \(origin.map(place) ?? "")
         \(body)
         </main></body></html>

@@ -27,13 +27,13 @@ struct SlotMap: Equatable {
     /// - Parameter asker: the host that answered.
     init?(_ reply: borrowing RedisReply, asker: String) {
         guard reply.kind == .array, reply.count > 0, reply.count <= KeySlot.count else { return nil }
-        var isWell = true
+        var isValid = true
         var found: [Range] = []
         reply.forEach { element in
-            guard isWell, let range = Self.range(element, asker) else { return isWell = false }
+            guard isValid, let range = Self.range(element, asker) else { return isValid = false }
             found.append(range)
         }
-        guard isWell else { return nil }
+        guard isValid else { return nil }
         found.sort { $0.slots.lowerBound < $1.slots.lowerBound }
         for (before, after) in zip(found, found.dropFirst()) where after.slots.lowerBound <= before.slots.upperBound {
             return nil

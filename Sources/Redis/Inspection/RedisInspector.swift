@@ -25,7 +25,7 @@ public actor RedisInspector {
     /// Connects, logs in and asks.
     ///
     /// - Parameter questions: commands with their arguments.
-    public func look(at endpoint: RedisEndpoint, as role: RedisRole, asking questions: [[String]] = []) async
+    public func inspect(at endpoint: RedisEndpoint, as role: RedisRole, asking questions: [[String]] = []) async
         -> RedisLook
     {
         let tls: TLSClientContext?

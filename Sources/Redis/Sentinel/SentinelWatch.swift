@@ -46,7 +46,7 @@ final class SentinelWatch {
     }
 
     func start() {
-        timer = LoopTimer(loop: loop) { [unowned self] in look() }
+        timer = LoopTimer(loop: loop) { [unowned self] in askAndJudge() }
         timer?.arm(afterNanos: Self.lookNanos)
         let metrics = RedisMetrics(nil)
         links = sentinels.nodes.enumerated().map { number, endpoint in
@@ -70,7 +70,7 @@ final class SentinelWatch {
 
     func ask(_ link: SentinelLink) { link.ask(sentinels.masterName) }
 
-    private func look() {
+    private func askAndJudge() {
         timer?.arm(afterNanos: Self.lookNanos)
         askNow()
         judge()

@@ -133,14 +133,14 @@ public final class EventReader {
     ///
     /// - Parameter kafkaMs: 0 or nil if the record has no Kafka time.
     public static func latestMs(kafkaMs: Int64?, nowMs: Int64) -> Int64 {
-        isRight(kafkaMs: kafkaMs ?? 0, nowMs: nowMs) ? kafkaMs ?? nowMs : nowMs
+        isKafkaTime(kafkaMs: kafkaMs ?? 0, nowMs: nowMs) ? kafkaMs ?? nowMs : nowMs
     }
 
     /// A clock is right as long as it is off by this at most.
     static let clockToleranceMs: Int64 = 60_000
 
     /// Whether a record's time does not depend on its reader's clock.
-    static func isRight(kafkaMs: Int64, nowMs: Int64) -> Bool {
+    static func isKafkaTime(kafkaMs: Int64, nowMs: Int64) -> Bool {
         kafkaMs > 0 && kafkaMs &- clockToleranceMs <= nowMs
     }
 

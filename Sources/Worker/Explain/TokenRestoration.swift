@@ -54,7 +54,7 @@ public struct TokenRestoration: Sendable {
                     guard let token = tombstone.token else { continue }
                     counts.found += 1
                     if isDryRun {
-                        try await look(tombstone, token)
+                        try await check(tombstone, token)
                     } else {
                         try await revive(tombstone, token)
                     }
@@ -82,7 +82,7 @@ public struct TokenRestoration: Sendable {
         }
     }
 
-    private mutating func look(_ tombstone: Tombstone, _ token: BoundToken) async throws(RedisFault) {
+    private mutating func check(_ tombstone: Tombstone, _ token: BoundToken) async throws(RedisFault) {
         let app = app
         let isFree = try await state.ask { (store, tag) throws(RedisFault) in
             try store.tokenField(app: app, tombstone, tag: tag)

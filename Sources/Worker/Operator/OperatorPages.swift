@@ -83,7 +83,7 @@ final class OperatorPages {
     private func servePeople(_ sources: Sources) {
         server.get("/") { [numbers, loop] _ in
             var facts = sources.facts()
-            facts.statistics = numbers.look(nowNanos: loop.nowNanos, nowMs: loop.wallMs)
+            facts.statistics = numbers.statistics(nowNanos: loop.nowNanos, nowMs: loop.wallMs)
             return Self.page(StatusPage(facts).markup)
         }
         server.get("/runbooks") { _ in Self.page(RunbookPage.markup) }

@@ -45,11 +45,11 @@ final class OperatorWatch {
     /// Call a few times a second.
     func tick(_ snapshot: ProcessSnapshot, nowNanos: UInt64, wallMs: Int64) {
         if flow.isDue(nowNanos) { flow.take(FlowRing.Flow.allCases.map { $0.total(registry) }, atNanos: nowNanos) }
-        if isOlder(Self.idleNanos, nowNanos) { look(snapshot, nowNanos, wallMs) }
+        if isOlder(Self.idleNanos, nowNanos) { sample(snapshot, nowNanos, wallMs) }
     }
 
     func facts(_ snapshot: ProcessSnapshot, nowNanos: UInt64, wallMs: Int64) -> PageFacts {
-        if isOlder(Self.freshNanos, nowNanos) { look(snapshot, nowNanos, wallMs) }
+        if isOlder(Self.freshNanos, nowNanos) { sample(snapshot, nowNanos, wallMs) }
         var facts = PageFacts()
         facts.snapshot = snapshot
         facts.view = last?.view ?? facts.view
@@ -77,7 +77,7 @@ final class OperatorWatch {
         last.map { nowNanos >= $0.look.atNanos &+ nanos } ?? true
     }
 
-    private func look(_ snapshot: ProcessSnapshot, _ nowNanos: UInt64, _ wallMs: Int64) {
+    private func sample(_ snapshot: ProcessSnapshot, _ nowNanos: UInt64, _ wallMs: Int64) {
         let page = MetricsPage(registry.exposition(of: Self.families), names: Self.names)
         let status = (try? JSONTree(parsing: snapshot.json)).map { StatusFacts($0) } ?? StatusFacts()
         let look = WorkerLook(address: Self.address, atNanos: nowNanos, answer: .facts(page, status))

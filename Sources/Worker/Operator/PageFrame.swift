@@ -58,10 +58,10 @@ struct PageFrame {
     ///
     /// - Parameters:
     ///   - note: a few words next to the title, about the content of the section.
-    ///   - folds: it can be folded to its title and note. On a phone the script folds it where `isWell`.
+    ///   - folds: it can be folded to its title and note. On a phone the script folds it where `isHealthy`.
     static func section(
         _ id: Markup, _ title: Markup, note: Markup = "", isLive: Bool = true, isWide: Bool = false,
-        folds: Bool = false, isWell: Bool = true, _ body: Markup
+        folds: Bool = false, isHealthy: Bool = true, _ body: Markup
     ) -> Markup {
         let place: Markup = isWide ? "wide" : "half"
         let more: Markup = note.isEmpty ? "" : "<p class=\"note\">\(note)</p>"
@@ -69,7 +69,7 @@ struct PageFrame {
         let all: Markup =
             folds
             ? """
-            <details\(isWell ? " data-well" : "") open><summary class="head">\(head)</summary>
+            <details\(isHealthy ? " data-well" : "") open><summary class="head">\(head)</summary>
             \(body)
             </details>
             """ : "<div class=\"head\">\(head)</div>\n\(body)"

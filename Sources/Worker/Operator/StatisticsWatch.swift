@@ -29,7 +29,7 @@ final class StatisticsWatch {
     init(_ queue: StatisticsQueue) { self.queue = queue }
 
     /// Nil before the first answer.
-    func look(nowNanos: UInt64, nowMs: Int64) -> PageStatistics? {
+    func statistics(nowNanos: UInt64, nowMs: Int64) -> PageStatistics? {
         if !isAsking, askedNanos.map({ nowNanos >= $0 &+ Self.everyNanos }) ?? true { ask(nowNanos, nowMs) }
         return numbers
     }

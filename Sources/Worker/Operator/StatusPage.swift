@@ -52,7 +52,7 @@ struct StatusPage {
         let pushed: Markup = pushRate.map { "\(FigureText.number($0)) pushes a second" } ?? "measuring"
         return PageFrame.section(
             "flow", "Flow", note: waiting.count == 0 ? "\(pushed), none waits" : pushed, isWide: true, folds: true,
-            isWell: waiting.isPlanned && troubles.isEmpty,
+            isHealthy: waiting.isPlanned && troubles.isEmpty,
             "<div class=\"tiles\">\(tiles.joined())</div>\(Self.sentence(waiting, nowMs: facts.atMs))"
                 + "<ul class=\"facts\">\(items.joined())\(troubles)\(scale)</ul>")
     }
@@ -124,7 +124,7 @@ struct StatusPage {
             nothing: "Work is done as fast as it comes.")
         return PageFrame.section(
             "limits", "What limits it", note: !isKnown ? "measuring" : rows.isEmpty ? "nothing" : "", folds: true,
-            isWell: rows.isEmpty, isKnown ? table.markup : "")
+            isHealthy: rows.isEmpty, isKnown ? table.markup : "")
     }
 
     private var lanes: Markup {
@@ -247,7 +247,7 @@ struct StatusPage {
         if failed > 0 { note += ", \(FigureText.number(failed)) failed" }
         if parked > 0 { note += ", \(FigureText.number(parked)) parked" }
         return PageFrame.section(
-            "outcomes", "Outcomes", note: note, isWide: true, folds: true, isWell: (failed + parked) * 20 <= all,
+            "outcomes", "Outcomes", note: note, isWide: true, folds: true, isHealthy: (failed + parked) * 20 <= all,
             "\(shares)\(reasons)")
     }
 
@@ -318,7 +318,7 @@ struct StatusPage {
         let total = letters.reduce(0) { $0 + $1.total }
         return PageFrame.section(
             "dead-letters", "Dead letters", note: total > 0 ? "\(FigureText.number(total)) since the start" : "none",
-            folds: true, isWell: letters.allSatisfy { $0.rate == nil }, "\(table.markup)\(hint)")
+            folds: true, isHealthy: letters.allSatisfy { $0.rate == nil }, "\(table.markup)\(hint)")
     }
 
     // MARK: Parts
@@ -353,12 +353,12 @@ struct StatusPage {
             rows: open.map(Self.row), hidden: open.count < slowest.count ? 0 : all - open.count,
             nothing: all == 0 ? "no partition is assigned" : "no partition has open work")
         let behind = view.lags.compactMap(\.records).reduce(0, +)
-        let isWell =
+        let isHealthy =
             isKnown && !open.contains(where: \.isPaused)
             && !snapshot.parts.contains { $0.problems.contains { $0.rule == .behind || $0.rule == .stuck } }
         return PageFrame.section(
             "lag", "Lag", note: isKnown ? "\(FigureText.counted(behind, "record")) behind" : "", isWide: true,
-            folds: true, isWell: isWell, "<ul class=\"facts\">\(topics.joined())\(oldest)</ul>\(table.markup)")
+            folds: true, isHealthy: isHealthy, "<ul class=\"facts\">\(topics.joined())\(oldest)</ul>\(table.markup)")
     }
 
     private static func row(_ partition: ShardStatus.Partition) -> [Markup] {
@@ -380,7 +380,7 @@ struct StatusPage {
         let up = view.brokers.filter(\.isUp).count
         return PageFrame.section(
             "kafka", "Kafka", note: "\(up) of \(view.brokers.count) brokers answer", folds: true,
-            isWell: up == view.brokers.count, table.markup)
+            isHealthy: up == view.brokers.count, table.markup)
     }
 
     // MARK: - APNs
@@ -400,7 +400,7 @@ struct StatusPage {
         let count = clients.reduce(0) { $0 + $1.connections }
         return PageFrame.section(
             "apns", "APNs", note: "\(FigureText.counted(count, "connection"))", isWide: true, folds: true,
-            isWell: troubled.isEmpty, table.markup)
+            isHealthy: troubled.isEmpty, table.markup)
     }
 
     private static func row(_ client: FleetView.Client) -> [Markup] {
@@ -434,7 +434,8 @@ struct StatusPage {
             rows: rows)
         let troubled = view.clients.contains { $0.isPaused || $0.isReplacementRefused || $0.daysLeft ?? .infinity < 14 }
         return PageFrame.section(
-            "credentials", "Credentials", note: troubled ? "" : "in use", folds: true, isWell: !troubled, table.markup)
+            "credentials", "Credentials", note: troubled ? "" : "in use", folds: true, isHealthy: !troubled,
+            table.markup)
     }
 
     private static func end(_ days: Double?) -> Markup {
@@ -459,7 +460,7 @@ struct StatusPage {
         return PageFrame.section(
             "redis", "Redis", note: spread.map { "99 % of the replies within \(FigureText.duration($0.p99))" } ?? "",
             isWide: true, folds: true,
-            isWell: refusals.isEmpty && view.redisErrorRate ?? 0 == 0
+            isHealthy: refusals.isEmpty && view.redisErrorRate ?? 0 == 0
                 && snapshot.shards.allSatisfy { $0.redisPlaces.allSatisfy(\.isReady) },
             "<ul class=\"facts\">\(facts.map { "<li>\($0)</li>" as Markup }.joined())</ul>\(nodes.markup)")
     }
@@ -528,7 +529,7 @@ struct StatusPage {
         let list = items.map { "<li>\($0)</li>" as Markup }.joined()
         return PageFrame.section(
             "process", "Process", note: facts.uptimeSeconds.map { "runs for \(FigureText.duration($0))" } ?? "",
-            folds: true, isWell: (view.lostLogLines ?? 0) == 0,
+            folds: true, isHealthy: (view.lostLogLines ?? 0) == 0,
             "<ul class=\"facts\">\(list)</ul>")
     }
 

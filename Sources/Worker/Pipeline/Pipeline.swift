@@ -454,7 +454,7 @@ final class Pipeline {
     }
 
     private func tick() {
-        clock.look()
+        clock.compareWhenDue()
         for intake in intakes.all {
             intake.tick(hasRoom: room.isThere(for: intake), commits: intake !== intakes.userState)
             intakes.noteShare(of: intake)
@@ -473,7 +473,7 @@ final class Pipeline {
         shard.unstoredCounts.sweep(isWhole: shard.share.isWhole, nowNanos: shard.nowNanos)
         newestBadges.lookAgain()
         badgeUpdates.leaveUnsent()
-        counts.look()
+        counts.writeOrAsk()
         dataAge.beatAndCommit()
         tokenLoss.ask()
         figures.sample()
@@ -483,11 +483,11 @@ final class Pipeline {
     }
 
     private func watchState() {
-        if dataAge.hasComparedEnds() { stateWatch.look(nowNanos: shard.nowNanos) }
-        stateFirst.look()
+        if dataAge.hasComparedEnds() { stateWatch.noteProgress(nowNanos: shard.nowNanos) }
+        stateFirst.endWhenApplied()
         parking.lookAgain()
         let isStopped = tokenLoss.isStopped || clock.isStopped || shard.isRedisBehind
-        parkedEvents.look(mayBegin: !stateFirst.isWaiting && !isStopped)
+        parkedEvents.beginDue(mayBegin: !stateFirst.isWaiting && !isStopped)
         for twin in claims.takeFreed() { dispatcher.ends.twinEnded(twin) }
         sender.parkOverdue()
         if shard.writes.refusesSome(nowNanos: shard.nowNanos) { settleUnclaimed() }
@@ -543,7 +543,7 @@ extension Pipeline: IntakeOwner {
     }
 
     func intakeDidAssign(_ intake: Intake) {
-        counts.look()
+        counts.writeOrAsk()
         if intake === intakes.userState { stateWatch.restart() }
         if intake !== intakes.userState, !intake.consumer.assignment.isEmpty { stateFirst.begin() }
         shard.metrics.assignedPartitions.set(intakes.assignedCount)

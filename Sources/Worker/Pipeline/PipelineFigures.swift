@@ -135,7 +135,7 @@ final class PipelineFigures {
         let limits = shard.limits
         let isHeld = intakes.events.isHeld
         let apns = sender.waitsForAPNs
-        shard.metrics.backpressure.look(nowNanos: shard.nowNanos) { cause in
+        shard.metrics.backpressure.sample(nowNanos: shard.nowNanos) { cause in
             switch cause {
             // If slots and windows are full of pushes that wait for APNs, APNs is the cause, and these are
             // consequences.

@@ -58,9 +58,9 @@ final class CredentialWatch {
         self.registry = registry
         for app in apps { add(app.context, app.credentials) }
         timer = LoopTimer(loop: loop) { [unowned self] in
-            if reading.isBusy { takeFound() } else { look() }
+            if reading.isBusy { takeFound() } else { readFiles() }
         }
-        look()
+        readFiles()
     }
 
     /// Watches the files of another app.
@@ -76,7 +76,7 @@ final class CredentialWatch {
     }
 
     /// Begins a look at all files, unless one is under way; `takeFound` ends it.
-    func look() {
+    func readFiles() {
         guard !reading.isBusy else { return }
         let questions = watched.map {
             CredentialReading.Question(

@@ -42,7 +42,7 @@ public struct ProcessSnapshot: Sendable {
     }
 
     /// With the turn of the slowest shard's loop, of which a snapshot of a stuck shard says nothing.
-    func turned(secondsAgo: Double) -> ProcessSnapshot {
+    func withTurn(secondsAgo: Double) -> ProcessSnapshot {
         guard secondsAgo >= OperatorPages.stuckSeconds else { return self }
         var snapshot = self
         var loop = ProcessPart(.loop)

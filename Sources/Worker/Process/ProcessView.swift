@@ -63,9 +63,9 @@ package final class ProcessView {
                 OperatorPages.Sources(
                     oldestTurn: oldestTurn,
                     willExpose: { [unowned self] in showTurns() },
-                    snapshot: { [unowned self] in turned },
+                    snapshot: { [unowned self] in snapshotWithTurn },
                     facts: { [unowned self] in
-                        watch.facts(turned, nowNanos: loop.nowNanos, wallMs: loop.wallMs)
+                        watch.facts(snapshotWithTurn, nowNanos: loop.nowNanos, wallMs: loop.wallMs)
                     },
                     ask: ask, askStatistics: askStatistics))
         } catch {
@@ -76,7 +76,7 @@ package final class ProcessView {
     package func close() { pages = nil }
 
     /// The snapshot as of this moment.
-    private var turned: ProcessSnapshot { snapshot.turned(secondsAgo: oldestTurn()) }
+    private var snapshotWithTurn: ProcessSnapshot { snapshot.withTurn(secondsAgo: oldestTurn()) }
 
     /// The operator's port as bound; 0 before `open`.
     package var port: UInt16 { pages?.port ?? 0 }

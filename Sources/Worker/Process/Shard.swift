@@ -71,13 +71,13 @@ public actor Shard {
     /// - Parameter endNanos: when it must be over, monotonic; nil: within seconds.
     public func leave(untilNanos endNanos: UInt64? = nil) async -> Bool {
         guard let runtime else { return true }
-        let isWell = await withCheckedContinuation { continuation in
+        let isDone = await withCheckedContinuation { continuation in
             runtime.leave(untilNanos: endNanos) { continuation.resume(returning: $0) }
         }
         shared.occupancy?.part(shard: index)
         runtime.shut()
         self.runtime = nil
-        return isWell
+        return isDone
     }
 }
 

@@ -58,7 +58,7 @@ package final class ShardRuntime: PipelineOwner {
             apps: configuration.apps.compactMap { app in
                 pipeline.apps[app.policy.id].map { (context: $0, credentials: app.credentials) }
             }, registry: registry, log: log, reportExpiry: parts.reportExpiry(of:app:name:))
-        endTimer = LoopTimer(loop: loop) { [unowned self] in look() }
+        endTimer = LoopTimer(loop: loop) { [unowned self] in advanceEnding() }
     }
 
     /// The open work of the shard; empty without work.
@@ -133,7 +133,7 @@ package final class ShardRuntime: PipelineOwner {
                 credentialWatch?.add(context, app.credentials)
             }
         }
-        credentialWatch?.look()
+        credentialWatch?.readFiles()
     }
 
     /// Devices that a shard waits for are free now.
@@ -150,7 +150,7 @@ package final class ShardRuntime: PipelineOwner {
     package func settle(seconds: Double, _ done: @escaping (Bool) -> Void) {
         begin(.settling, nanos: UInt64(max(0, seconds) * 1_000_000_000), done)
         pipeline.stopIntake()
-        look()
+        advanceEnding()
     }
 
     /// Leaves the group and waits for the broker's last answers.
@@ -161,7 +161,7 @@ package final class ShardRuntime: PipelineOwner {
         // The last answers of the broker have the rest.
         begin(.leaving, nanos: min(Self.closeNanos, leftNanos / 2), done)
         pipeline.close()
-        look()
+        advanceEnding()
     }
 
     private enum Ending {
@@ -175,9 +175,9 @@ package final class ShardRuntime: PipelineOwner {
     }
 
     /// Checks a few times a second until the present step is over.
-    private func look() {
+    private func advanceEnding() {
         let isOver = loop.nowNanos >= endingDeadline
-        if ending == .settling, pipeline.figures.pendingCount == 0 { pipeline.counts.look() }
+        if ending == .settling, pipeline.figures.pendingCount == 0 { pipeline.counts.writeOrAsk() }
         switch ending {
         case .settling where isOver || (pipeline.figures.pendingCount == 0 && !pipeline.counts.hasUncounted):
             if pipeline.figures.pendingCount > 0 { pipeline.figures.logLeft() }
@@ -202,12 +202,12 @@ package final class ShardRuntime: PipelineOwner {
 
     private var hasCommitted: Bool { !pipeline.intakes.isCommitting && !pipeline.intakes.hasUncommitted }
 
-    private func finish(_ isWell: Bool) {
+    private func finish(_ isDone: Bool) {
         guard let done = whenDone else { return }
         ending = nil
         whenDone = nil
         endTimer?.cancel()
-        done(isWell)
+        done(isDone)
     }
 
     /// Closes every connection.
@@ -229,7 +229,7 @@ package final class ShardRuntime: PipelineOwner {
         ending = .flushing
         let now = loop.nowNanos
         endingDeadline = now &+ min(Self.flushNanos, leaveEndNanos > now ? leaveEndNanos - now : 0)
-        look()
+        advanceEnding()
     }
 
     func pipelineDidMeetFatalError(_ cause: FatalCause) { onFatal(cause) }

@@ -172,9 +172,9 @@ public actor WorkerProcess {
     private func ofEach(_ step: @escaping @Sendable (Shard) async -> Bool) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             for shard in shards { group.addTask { await step(shard) } }
-            var isWell = true
-            for await done in group where !done { isWell = false }
-            return isWell
+            var areAllDone = true
+            for await done in group where !done { areAllDone = false }
+            return areAllDone
         }
     }
 

@@ -219,7 +219,7 @@ final class Statistics {
     /// - Parameters:
     ///   - writes: false: only asks.
     ///   - progress: of a partition: the settled records, and the newest time that was read.
-    func look(
+    func writeOrAsk(
         nowMs: Int64, nowNanos: UInt64, writes: Bool,
         _ progress: (CountedPlace, TopicPartition) -> (PartitionOffset?, Int64?)
     ) {

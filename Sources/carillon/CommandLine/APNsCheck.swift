@@ -17,7 +17,7 @@ struct APNsCheck {
         for environment in environments {
             for set in app.credentials {
                 guard case .success(let credential) = set.load() else { continue }
-                findings += await look(environment, set.name, credential)
+                findings += await connect(to: environment, set.name, credential)
             }
         }
         return findings
@@ -30,8 +30,8 @@ struct APNsCheck {
             ? [app.environment, other] : [app.environment]
     }
 
-    private func look(
-        _ environment: APNsEnvironment, _ name: String, _ credential: APNsCredential
+    private func connect(
+        to environment: APNsEnvironment, _ name: String, _ credential: APNsCredential
     ) async -> [Finding] {
         let endpoint = app.endpoints[environment]
         let place = "\(endpoint.host):\(endpoint.port)"

@@ -36,7 +36,7 @@ final class DeadLetterRedrive {
 
         var wantedCount: Int { wanted.values.reduce(0, +) }
         var writtenCount: Int { written.values.reduce(0, +) }
-        var isWell: Bool { isComplete && failures.isEmpty && (isDryRun || writtenCount == wantedCount) }
+        var succeeded: Bool { isComplete && failures.isEmpty && (isDryRun || writtenCount == wantedCount) }
     }
 
     /// The original position of a refused record. At-least-once writing may leave two dead letters of one record.

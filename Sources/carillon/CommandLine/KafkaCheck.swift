@@ -20,7 +20,7 @@ struct KafkaCheck {
         var looks: [(address: String, look: BrokerLook)] = []
         for address in addresses {
             do throws(KafkaFault) {
-                let look = try BrokerLook.look(at: address, client)
+                let look = try BrokerLook.ask(at: address, client)
                 looks.append((address, look))
                 metadata = metadata ?? look.metadata
             } catch {
@@ -96,7 +96,7 @@ struct KafkaCheck {
         do throws(KafkaFault) {
             var client = client
             client.brokers = answered.joined(separator: ",")
-            access = try AccessLook.look(client, topics: topics, unlisted: unlisted)
+            access = try AccessLook.ask(client, topics: topics, unlisted: unlisted)
         } catch {
             return [Finding(.fail, "kafka", section.brokers, "\(error); see kafka.options")]
         }
@@ -141,7 +141,7 @@ struct KafkaCheck {
 
     /// Compaction keeps the newest record of each key: the worker would never read the others.
     private func policies(of topics: [String]) -> [Finding] {
-        guard let found = try? TopicPolicies.look(client, topics: topics) else { return [] }
+        guard let found = try? TopicPolicies.ask(client, topics: topics) else { return [] }
         var findings = topics.compactMap { Self.compaction(of: $0, found.policies[$0], isRead: isRead($0)) }
         let parked = section.topics.parked
         if let finding = Self.retention(of: parked, ms: found.retentionsMs[parked]) { findings.append(finding) }

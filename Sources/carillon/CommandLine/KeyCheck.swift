@@ -28,7 +28,7 @@ struct KeyCheck {
     func findings() -> [Finding] {
         let topics = configuration.kafka.topics
         return [(topics.events, RecordClass.events), (topics.userState, .userState)].flatMap { topic, kind in
-            guard let look = look(topic, kind), look.all > 0 else { return [Finding]() }
+            guard let look = readLastHour(topic, kind), look.all > 0 else { return [Finding]() }
             return [Self.keys(look, topic, kind)] + Self.fields(look, topic)
         }
     }
@@ -57,7 +57,7 @@ struct KeyCheck {
     }
 
     /// Looks at records of the last hour; nil if the topic cannot be read.
-    private func look(_ topic: String, _ kind: RecordClass) -> Look? {
+    private func readLastHour(_ topic: String, _ kind: RecordClass) -> Look? {
         let reader = EventReader(apps: configuration.apps.map(\.policy.id))
         let client = configuration.kafka.client(id: "carillon-check")
         let start = KafkaTopicReader.Start.timeMs(Loop.wallMs() - Self.span)

@@ -38,7 +38,7 @@ final class LagWatch: Sendable {
                 let made: KafkaGroupLag
                 if let lag { made = lag } else { made = try KafkaGroupLag(configuration, topics: topics) }
                 lag = made
-                let partitions = try made.look()
+                let partitions = try made.measure()
                 view.withLock { view in
                     view.looks += 1
                     view.partitions = partitions

@@ -38,7 +38,7 @@ struct RedisCheck {
     private func server(
         _ endpoint: RedisEndpoint, _ inspector: RedisInspector, isWatched: Bool = false
     ) async -> [Finding] {
-        let look = await inspector.look(at: endpoint, as: .single, asking: [RedisRights.question(section.topology)])
+        let look = await inspector.inspect(at: endpoint, as: .single, asking: [RedisRights.question(section.topology)])
         guard let facts = look.facts else { return [away(look)] }
         var findings = [reached(look, facts), masterRole(facts, look.place)]
         if isWatched, facts.replicaCount == 0 {
@@ -152,7 +152,7 @@ struct RedisCheck {
         var findings: [Finding] = []
         var members: [RedisClusterMember] = []
         for seed in seeds {
-            let look = await inspector.look(at: seed, as: .node, asking: questions)
+            let look = await inspector.inspect(at: seed, as: .node, asking: questions)
             looks[look.place] = look
             guard members.isEmpty, look.facts != nil else { continue }
             do throws(RedisFault) {
@@ -164,7 +164,7 @@ struct RedisCheck {
             }
         }
         for member in members where looks[member.endpoint.description] == nil {
-            let look = await inspector.look(at: member.endpoint, as: .node, asking: questions)
+            let look = await inspector.inspect(at: member.endpoint, as: .node, asking: questions)
             looks[look.place] = look
         }
         return findings + strangers(seeds, members, looks) + nodes(members, looks)
@@ -240,7 +240,7 @@ struct RedisCheck {
         var named = 0
         for sentinel in sentinels.nodes {
             let question = RedisSentinelMaster.question(sentinels)
-            let look = await inspector.look(at: sentinel, as: .sentinel, asking: [question])
+            let look = await inspector.inspect(at: sentinel, as: .sentinel, asking: [question])
             guard let answer = look.answers.first else {
                 let isDenied = look.fault?.code == .noPermission
                 let cure = isDenied ? "; grant +sentinel|get-master-addr-by-name" : nil

@@ -25,7 +25,7 @@ enum ReplaySilent {
         do throws(RedisOpeningFault) {
             let state = try await RedisOpening.open(configuration)
             do throws(RedisFault) {
-                try await look(&worker, found, state)
+                try await judge(&worker, found, state)
             } catch {
                 worker.unknownWhy = "Redis: \(error)"
             }
@@ -36,7 +36,7 @@ enum ReplaySilent {
         if worker.unknown > 0, worker.unknownWhy.isEmpty { worker.unknownWhy = "their records are not settled" }
     }
 
-    private static func look(
+    private static func judge(
         _ worker: inout ReplayReport.Worker, _ found: [(pair: PairName, eventID: String, writtenMs: Int64)],
         _ state: StateReader
     ) async throws(RedisFault) {

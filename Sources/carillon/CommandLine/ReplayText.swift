@@ -18,7 +18,7 @@ enum ReplayText {
         if report.bad > 0 { text += "  \(report.bad) are bad events: they belong in the dead-letter topic\n" }
         if let worker = report.worker { text += people(worker) }
         let verdict: TerminalText = "\(ReplayVerdict.sentence(report))"
-        return text + (report.isWell ? Style.green(verdict) : Style.red(verdict)) + "\n"
+        return text + (report.succeeded ? Style.green(verdict) : Style.red(verdict)) + "\n"
     }
 
     private static func people(_ worker: ReplayReport.Worker) -> TerminalText {
@@ -38,7 +38,7 @@ enum ReplayText {
         for (label, count) in worker.outcomes.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             text += "  \(Style.padded("\(label)", to: 32)) \(count)\n"
         }
-        text += latency("written → outcome", worker.whole)
+        text += latency("written → outcome", worker.fromWriting)
         text += latency("accepted, since Kafka's time", worker.inWorker)
         for (lane, spread) in worker.lanes.sorted(by: { $0.key < $1.key }) { text += latency("lane \(lane)", spread) }
         return text

@@ -163,7 +163,7 @@ struct DLQCommand: Command {
         if settings.isDryRun, !isDryRun, report.wantedCount > 0 {
             Terminal.err("nothing was written: give --yes, or name a --reason\n")
         }
-        return report.isWell ? .done : .failed
+        return report.succeeded ? .done : .failed
     }
 
     private func ending(_ outcome: KafkaTopicReader.Outcome) -> ExitCode {

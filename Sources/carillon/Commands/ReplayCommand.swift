@@ -122,7 +122,7 @@ struct ReplayCommand: Command {
             }
             Terminal.out(asJSON: isJSON, json: report.json, text: ReplayText.people(report))
             if let html { try write(ReplayPage(report, comparedBy: comparison).html, to: html) }
-            return report.isWell ? .done : .failed
+            return report.succeeded ? .done : .failed
         } catch let fault as LineReader.Fault {
             Terminal.err("carillon replay: \(fault.message)\n")
         } catch let fault as ReplayFault {

@@ -177,7 +177,7 @@ extension Stage {
         client.group = "carillon"
         let configuration = client
         return try await offPool {
-            let partitions = try KafkaGroupLag(configuration, topics: [topic]).look(timeoutMs: 30_000)
+            let partitions = try KafkaGroupLag(configuration, topics: [topic]).measure(timeoutMs: 30_000)
             return partitions.reduce(0) { $0 + Int($1.committed ?? 0) }
         }
     }

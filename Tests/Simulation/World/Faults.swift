@@ -181,9 +181,9 @@ final class Faults {
     private func restart() {
         guard let worker = someWorker() else { return }
         world.story.tell("\(worker.name) is told to end")
-        worker.leave { [weak world, weak self] isWell in
-            self?.haveDrained = isWell && self?.haveDrained ?? true
-            world?.story.tell("\(worker.name) has ended, \(isWell ? "drained" : "not drained")")
+        worker.leave { [weak world, weak self] isDrained in
+            self?.haveDrained = isDrained && self?.haveDrained ?? true
+            world?.story.tell("\(worker.name) has ended, \(isDrained ? "drained" : "not drained")")
         }
         startLater()
     }

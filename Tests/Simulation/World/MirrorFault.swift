@@ -64,7 +64,7 @@ final class MirrorFault {
         world.moves.didStop(system.nowNanos)
         for worker in world.workers where !worker.process.isDead {
             if isPlanned, running.contains(worker.name) {
-                worker.leave { [weak world] isWell in if !isWell { world?.allowance.isMovedInPeace = false } }
+                worker.leave { [weak world] isDrained in if !isDrained { world?.allowance.isMovedInPeace = false } }
             } else {
                 crash(worker)
             }

@@ -39,7 +39,7 @@ struct StatisticsTests {
     private static func look(_ world: ScriptedShard, settledBelow offset: Int64 = 0, newestMs: Int64 = 0) throws {
         try world.turn {
             let shard = world.shard
-            shard.statistics.look(nowMs: shard.nowMs, nowNanos: shard.nowNanos, writes: true) { _, partition in
+            shard.statistics.writeOrAsk(nowMs: shard.nowMs, nowNanos: shard.nowNanos, writes: true) { _, partition in
                 (PartitionOffset(partition: partition, offset: offset), newestMs)
             }
         }

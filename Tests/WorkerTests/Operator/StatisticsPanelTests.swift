@@ -53,7 +53,7 @@ import Testing
         let queue = StatisticsQueue { asked.append($0) }
         let watch = StatisticsWatch(queue)
         func look(_ seconds: UInt64) -> PageStatistics? {
-            watch.look(nowNanos: seconds * 1_000_000_000, nowMs: Self.nowMs)
+            watch.statistics(nowNanos: seconds * 1_000_000_000, nowMs: Self.nowMs)
         }
 
         #expect(look(0) == nil && look(100) == nil && asked.count == 1)

@@ -235,7 +235,7 @@ import Testing
 
     @Test func everyAlertThatAProblemNamesHasARunbook() throws {
         var alerts = Set(HealthRule.allCases.map(\.alert))
-        let snapshot = PageWorld.snapshot("im").turned(secondsAgo: 30)
+        let snapshot = PageWorld.snapshot("im").withTurn(secondsAgo: 30)
         alerts.formUnion(snapshot.parts.flatMap(\.alerts))
         let runbooks = RunbookPage.markup.html
         for alert in alerts { #expect(runbooks.contains("<h3 id=\"\(alert.lowercased())\">"), "\(alert)") }
@@ -284,11 +284,11 @@ import Testing
     }
 
     @Test func aShardThatDoesNotTurnIsDownOnThePageToo() {
-        let snapshot = Self.facts().snapshot.turned(secondsAgo: 30)
+        let snapshot = Self.facts().snapshot.withTurn(secondsAgo: 30)
         #expect(
             !snapshot.isReady && snapshot.health == .down
                 && snapshot.headline == "loop: a shard has not turned for 30 s")
-        #expect(Self.facts().snapshot.turned(secondsAgo: 1).health == .ok)
+        #expect(Self.facts().snapshot.withTurn(secondsAgo: 1).health == .ok)
     }
 }
 

@@ -11,12 +11,12 @@ import Testing
         let registry = MetricsRegistry()
         var pressure = Backpressure(registry)
         // The first look begins the count.
-        pressure.look(nowNanos: 5 * Self.second) { _ in true }
-        pressure.look(nowNanos: 6 * Self.second) { $0 == .redis || $0 == .window }
-        pressure.look(nowNanos: 7 * Self.second + Self.second / 2) { $0 == .window }
-        pressure.look(nowNanos: 9 * Self.second) { _ in false }
+        pressure.sample(nowNanos: 5 * Self.second) { _ in true }
+        pressure.sample(nowNanos: 6 * Self.second) { $0 == .redis || $0 == .window }
+        pressure.sample(nowNanos: 7 * Self.second + Self.second / 2) { $0 == .window }
+        pressure.sample(nowNanos: 9 * Self.second) { _ in false }
         // A machine that slept.
-        pressure.look(nowNanos: 900 * Self.second) { $0 == .breaker }
+        pressure.sample(nowNanos: 900 * Self.second) { $0 == .breaker }
         let text = String(decoding: registry.exposition(), as: UTF8.self)
         let wanted = [("inflight", "0"), ("limiter", "0"), ("redis", "1"), ("window", "2.5"), ("breaker", "5")]
         for (cause, seconds) in wanted {

@@ -41,7 +41,7 @@ import YAML
                 loop: test.loop, apps: [(context: app, credentials: [credential])], registry: registry, log: .off
             ) { _, _, _ in told += 1 }
             func look() {
-                watch.look()
+                watch.readFiles()
                 while !watch.takeFound() { sched_yield() }
             }
             while !watch.takeFound() { sched_yield() }

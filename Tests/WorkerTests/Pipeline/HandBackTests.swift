@@ -23,7 +23,7 @@ import Testing
             pipeline.parking.refused.append((try world.record(of: job), pipeline.intakes.events))
             pipeline.fanOut.behind.append((job, 0))
         }
-        pipeline.parking.look(atMost: 9) { _ in true }
+        pipeline.parking.beginDue(atMost: 9) { _ in true }
     }
 
     private static func left(_ pipeline: Pipeline) -> [String: [Int32]] {

@@ -517,15 +517,15 @@ import Testing
         limits.isShared = true
         limits.pushesAheadMax = 100
         var app = AppInHand(share: 0.5)
-        app.look(pushesAhead: 80, isHeld: false, limits, nowNanos: 1)
+        app.noteWaiting(pushesAhead: 80, isHeld: false, limits, nowNanos: 1)
         #expect(app.blockedNanos == nil, "nobody waits for it")
-        app.look(pushesAhead: 80, isHeld: true, limits, nowNanos: 2)
+        app.noteWaiting(pushesAhead: 80, isHeld: true, limits, nowNanos: 2)
         #expect(app.blockedNanos == 2)
-        app.look(pushesAhead: 13, isHeld: false, limits, nowNanos: 3)
+        app.noteWaiting(pushesAhead: 13, isHeld: false, limits, nowNanos: 3)
         #expect(app.blockedNanos == 2)
-        app.look(pushesAhead: 12, isHeld: false, limits, nowNanos: 4)
+        app.noteWaiting(pushesAhead: 12, isHeld: false, limits, nowNanos: 4)
         #expect(app.blockedNanos == nil)
-        app.look(pushesAhead: 50, isHeld: false, limits, nowNanos: 1_000_000_000)
+        app.noteWaiting(pushesAhead: 50, isHeld: false, limits, nowNanos: 1_000_000_000)
         #expect(app.blockedNanos == 1_000_000_000)
     }
 

@@ -19,10 +19,10 @@ final class CountWriter {
     /// Writes the counts, or asks for the positions of new partitions.
     ///
     /// - Parameter writes: false: only asks.
-    func look(writes: Bool = true) {
+    func writeOrAsk(writes: Bool = true) {
         // The partitions' counts are those of the other group.
         if otherGroup.seen != nil { return }
-        shard.statistics.look(nowMs: shard.nowMs, nowNanos: shard.nowNanos, writes: writes) { place, partition in
+        shard.statistics.writeOrAsk(nowMs: shard.nowMs, nowNanos: shard.nowNanos, writes: writes) { place, partition in
             guard let intake = intakes.all.first(where: { $0.reads(place) }) else { return (nil, nil) }
             return (intake.progress(of: partition), intake.newestMs(partition))
         }
@@ -53,24 +53,24 @@ final class CountWriter {
         let waits = intakes.all.contains { intake in
             intake.revocation.map { hasUncounted(intake, $0.partitions) } ?? false
         }
-        if waits { look() }
+        if waits { writeOrAsk() }
     }
 
     func didBeginCounting(_ reply: borrowing RedisReply) {
         shard.statistics.didBegin(reply)
         // More partitions may have been assigned since the question.
-        look(writes: false)
+        writeOrAsk(writes: false)
         shard.requestTurn()
     }
 
     func didCount(_ reply: borrowing RedisReply) {
-        guard shard.statistics.didCount(reply, nowNanos: shard.nowNanos) else { return look() }
+        guard shard.statistics.didCount(reply, nowNanos: shard.nowNanos) else { return writeOrAsk() }
         // User state is committed after its next beat.
         for intake in intakes.all {
             if intake !== intakes.userState { intake.consumer.commitChanges() }
             intake.mayEndRevocation()
         }
-        look(writes: false)
+        writeOrAsk(writes: false)
     }
 
     func didFail(_ fault: RedisFault) {

@@ -48,7 +48,7 @@ struct Backpressure {
     }
 
     /// Adds the time since the last sample to each cause that applies now.
-    mutating func look(nowNanos: UInt64, holds: (Cause) -> Bool) {
+    mutating func sample(nowNanos: UInt64, holds: (Cause) -> Bool) {
         defer { lookedNanos = nowNanos }
         guard let lookedNanos else { return }
         let passedMs = min((nowNanos &- lookedNanos) / 1_000_000, Self.stretchMaxMs)

@@ -34,7 +34,7 @@ final class ClockGuard {
 
     /// Once a second. The heartbeat says the time too; where it does not, Redis is asked each five seconds, each second while the
     /// clock is not known to be right.
-    func look() {
+    func compareWhenDue() {
         apply()
         let sinceNanos = shard.nowNanos &- (askedNanos ?? 0)
         if !shard.store.client.isReady { return }

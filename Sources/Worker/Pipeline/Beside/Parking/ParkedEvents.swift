@@ -179,16 +179,16 @@ final class ParkedEvents {
     }
 
     /// Ten times a second: begins due records, if there is room and their app's state allows it.
-    func look(mayBegin: Bool) {
+    func beginDue(mayBegin: Bool) {
         let now = shard.nowNanos
         let hasRoom = room.isThere
         let isHeld = intakes.events.isHeld && !hasRoom
         for app in apps.values {
-            app.inHand.look(pushesAhead: app.pushesAhead, isHeld: isHeld, shard.limits, nowNanos: now)
+            app.inHand.noteWaiting(pushesAhead: app.pushesAhead, isHeld: isHeld, shard.limits, nowNanos: now)
             for client in app.clients { client.probesBegun = 0 }
         }
         guard hasRoom, mayBegin, !intakes.events.isClosing else { return }
-        parking.look(atMost: shard.limits.parkedPerLook) { record in isDue(record) }
+        parking.beginDue(atMost: shard.limits.parkedPerLook) { record in isDue(record) }
     }
 
     /// Acks wait while Redis takes no writes, as all user state does.

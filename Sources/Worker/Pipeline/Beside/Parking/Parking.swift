@@ -362,7 +362,7 @@ final class Parking {
     }
 
     /// Begins due work, as far as there is room and its app's state allows it.
-    func look(atMost limit: Int, mayBegin: (ParkedRecord) -> Bool) {
+    func beginDue(atMost limit: Int, mayBegin: (ParkedRecord) -> Bool) {
         var left = limit
         while left > 0, let work = wheel.next(nowMs: shard.steadyMs, mayBegin: mayBegin) {
             left -= 1

@@ -21,7 +21,7 @@ final class StateFirst {
         block(true)
     }
 
-    func look() {
+    func endWhenApplied() {
         guard let sinceNanos else { return }
         let isOver = shard.nowNanos &- sinceNanos >= shard.limits.stateFirstNanos
         guard isOver || shard.stateProgress.appliedNanos > sinceNanos else { return }

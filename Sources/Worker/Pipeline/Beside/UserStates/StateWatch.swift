@@ -22,7 +22,7 @@ final class StateWatch {
     /// The assignment changed: the noted ends are invalid for the new partitions.
     func restart() { noted = nil }
 
-    func look(nowNanos: UInt64) {
+    func noteProgress(nowNanos: UInt64) {
         if let noted {
             guard intake.hasSettled(noted.ends) else { return }
             progress.advance(shard: shardIndex, toNanos: noted.nanos)

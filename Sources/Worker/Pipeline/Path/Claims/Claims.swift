@@ -486,7 +486,7 @@ final class Claims {
         guard candidate.plainPast != nil, let decision = candidate.decision, shard.writes.refusal == nil,
             !(candidate.recipient.read?.covers(job.event.subject) ?? false),
             // A later try would not find the entry: its time was made by this reader's clock.
-            EventReader.isRight(kafkaMs: job.event.origin?.source.kafkaMs ?? 0, nowMs: shard.nowMs),
+            EventReader.isKafkaTime(kafkaMs: job.event.origin?.source.kafkaMs ?? 0, nowMs: shard.nowMs),
             // No mark says that a plain claim of an earlier try counted; the script asks the ledger.
             job.isCounted ? decision.finalReason == nil : !job.event.subject.clientCounts
         else { return false }

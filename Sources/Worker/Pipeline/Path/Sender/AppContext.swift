@@ -67,7 +67,7 @@ final class AppContext {
         var name: String { "\(environment.rawValue)/\(credential)" }
 
         /// Once a second.
-        func look(nowNanos: UInt64) {
+        func noteHeldUp(nowNanos: UInt64) {
             if !apns.isHeldUp {
                 heldUpNanos = nil
             } else if heldUpNanos == nil, apns.queued > 0 {

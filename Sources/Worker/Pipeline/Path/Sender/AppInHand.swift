@@ -68,7 +68,7 @@ struct AppInHand {
     /// - Parameters:
     ///   - pushesAhead: the app's pushes that wait for streams.
     ///   - isHeld: reading has stopped for lack of room for a while.
-    mutating func look(pushesAhead: Int, isHeld: Bool, _ limits: PipelineLimits, nowNanos: UInt64) {
+    mutating func noteWaiting(pushesAhead: Int, isHeld: Bool, _ limits: PipelineLimits, nowNanos: UInt64) {
         if !limits.isShared { return }
         let mine = share * Double(limits.pushesAheadMax)
         if blockedNanos != nil {

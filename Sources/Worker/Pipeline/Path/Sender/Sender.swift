@@ -611,7 +611,7 @@ final class Sender {
     ///   most of the work: its waiting pushes are parked at once.
     func parkWhatWaits(_ full: FullPartitions?) {
         for app in apps {
-            for client in app.clients { client.look(nowNanos: shard.nowNanos) }
+            for client in app.clients { client.noteHeldUp(nowNanos: shard.nowNanos) }
         }
         parkOverdue(full)
     }
