@@ -83,6 +83,7 @@ def read(names: tuple[str, ...]) -> dict[str, Declared]:
     """Declared types by their identifiers, and the classes of `ROOTS` by name."""
     types: dict[str, Declared] = {}
     owners: dict[str, str] = {}
+    above: dict[str, str] = {}
     members: list[dict] = []
     for name in names:
         graph = symbols(name)
@@ -97,11 +98,17 @@ def read(names: tuple[str, ...]) -> dict[str, Declared]:
         for relation in graph["relationships"]:
             if relation["kind"] == "memberOf":
                 owners[relation["source"]] = relation["target"]
+            elif relation["kind"] == "inheritsFrom":
+                above[relation["source"]] = relation["target"]
     for symbol in members:
         owner = owners.get(symbol["identifier"]["precise"])
         if owner not in types:
             continue
         add(symbol, types[owner], owner)
+    for identifier, superclass in above.items():
+        if identifier in types and superclass in types:
+            types[identifier].mutable += types[superclass].mutable
+            types[identifier].constant += types[superclass].constant
     return types
 
 

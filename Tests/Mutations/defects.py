@@ -33,8 +33,8 @@ DEFECTS = [
         "late-reply",
         "a freed slot keeps its generation, so a late answer finds the next work",
         PIPELINE + "Work/SlotTable.swift",
-        "slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0xFF_FFFF",
-        'if !mutant("late-reply") { slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0xFF_FFFF }',
+        "slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0x7F_FFFF | firstGeneration",
+        'if !mutant("late-reply") { slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0x7F_FFFF | firstGeneration }',
     ),
     Defect(
         "no-hand-back",

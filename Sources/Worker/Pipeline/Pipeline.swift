@@ -312,7 +312,8 @@ final class Pipeline {
 
     private func takeOutcomes() {
         sender.outcomes.takeAll { push in
-            if push.tag.question == .updatePush { badgeUpdates.didEnd(push) } else { dispatcher.didEnd(push) }
+            if let update = work.badgeUpdate(push.tag.ref) { return badgeUpdates.didEnd(update, push) }
+            dispatcher.didEnd(push)
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
         for tray in [dispatcher.badges.accepted, badgeUpdates.accepted] { tray.takeAll(newestBadges.look) }
@@ -320,15 +321,13 @@ final class Pipeline {
 
     /// Makes the pushes of free devices, then gives them to the APNs clients together.
     private func send() {
+        sender.ready.takeAll(sender.make)
         sender.updateChecks.takeAll { badgeUpdates.check($0.device, ticket: $0.ticket) }
-        sender.ready.takeAll { target in
-            switch target {
-            case .recipient(let device): sender.make(device)
-            case .badgeUpdate(let device): badgeUpdates.check(device)
-            }
-        }
         sender.sendMade()
-        sender.unsent.takeAll(dispatcher.didNotSend)
+        sender.unsent.takeAll { unsent in
+            if let update = work.badgeUpdate(unsent.device.work) { return badgeUpdates.didNotSend(update, unsent) }
+            dispatcher.didNotSend(unsent)
+        }
     }
 
     private func takeSettled() {
@@ -446,8 +445,7 @@ final class Pipeline {
         case .pace(let app): sender.goOn(app)
         case .burst(let key, let window): bursts.end(key, window: window)
         case .badgeUpdate(let ref): badgeUpdates.start(ref)
-        case .retryCheck(.recipient(let device)): sender.retryCheck(device)
-        case .retryCheck(.badgeUpdate(let device)): badgeUpdates.check(device)
+        case .retryCheck(let device): sender.retryCheck(device)
         case .retryRead(let ref): fanOut.retryRead(ref)
         case .retryChange(let ref): userStates.retry(ref)
         }

@@ -66,7 +66,7 @@ struct DispatcherTests {
     @Test func eachRouteBecomesAPushWithTheClaimsNumber() throws {
         try Self.with { world, parts in
             let job = try Self.route(["phone", "pad"], world, parts)
-            #expect(parts.sender.ready.taken() == [0, 1].map { .recipient(job.deviceRef($0)) })
+            #expect(parts.sender.ready.taken() == [0, 1].map { job.deviceRef($0) })
             #expect(job.devices.map(\.push?.badge) == [4, 4] && job.machine.openDevices == 2)
             #expect(world.redis.commands.isEmpty)
         }

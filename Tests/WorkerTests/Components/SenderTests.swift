@@ -37,7 +37,7 @@ struct SenderTests {
     /// One turn of what the pipeline does with ready pushes.
     private static func makeReady(_ sender: Sender, _ world: ScriptedShard) throws {
         try world.turn {
-            for case .recipient(let device) in sender.ready.taken() { sender.make(device) }
+            for device in sender.ready.taken() { sender.make(device) }
             sender.sendMade()
         }
     }
@@ -98,16 +98,18 @@ struct SenderTests {
 
     @Test func aBadgeUpdateThatWaitsForRoomIsNeverParked() throws {
         try Self.with(isAPNsAway: true) { world, sender in
-            let client = try #require(world.parts.apps.first?.clients.first)
+            let app = try #require(world.parts.apps.first)
+            let client = try #require(app.clients.first)
             let jobs = try ["m1", "m2"].map { try Self.recipient($0, world) }
             try world.turn { Self.enqueue(jobs[0], sender, badge: 1, claimedNanos: world.shard.nowNanos) }
             try Self.send(sender, world)
-            let update = PushTarget.badgeUpdate(jobs[1].deviceRef(0))
-            client.stalled = [update, .recipient(jobs[1].deviceRef(0))]
+            let update = BadgeUpdate(app: app, uid: "u", eventID: "read")
+            world.work.insert(update)
+            client.stalled = [update.deviceRef(0), jobs[1].deviceRef(0)]
             try world.turn { sender.parkWhatWaits(nil) }
             world.pass(.seconds(4))
             try world.turn { sender.parkWhatWaits(nil) }
-            #expect(client.stalled == [update])
+            #expect(client.stalled == [update.deviceRef(0)])
             #expect(sender.unsent.taken().map(\.device) == [jobs[1].deviceRef(0)])
         }
     }

@@ -34,7 +34,7 @@ import Testing
         for number in numbers {
             try world.turn {
                 try enqueue(number, sender, claims, world)
-                for case .recipient(let device) in sender.ready.taken() { sender.make(device) }
+                for device in sender.ready.taken() { sender.make(device) }
                 sender.sendMade()
             }
         }

@@ -47,6 +47,18 @@ import Testing
         #expect(slots.count == 4, "a slot freed twice would be given away twice")
     }
 
+    @Test func aReferenceFindsNothingInTheSecondTable() {
+        var tables = [SlotTable<Work>(capacity: 1), SlotTable<Work>(capacity: 1, isSecond: true)]
+        for _ in 0..<100 {
+            let refs = tables.indices.map { insert(7, &tables[$0]) }
+            #expect(tables[0].find(refs[1]) == nil && tables[1].find(refs[0]) == nil)
+            for index in tables.indices {
+                #expect(tables[index].find(refs[index]) != nil)
+                tables[index].remove(refs[index])
+            }
+        }
+    }
+
     @Test func generationsStayWithinTheirTag() throws {
         var table = SlotTable<Work>(capacity: 1)
         for _ in 0..<1000 {

@@ -42,8 +42,8 @@ enum Question: UInt8 {
     case beat, beatLook, endReplay
     // The positions of new partitions, and a flush of the statistics.
     case beginCounting, count
-    // Pushes at APNs.
-    case push, updatePush
+    /// A push at APNs.
+    case push
     // Records at the broker; `parkedEvent` for parked work.
     case record, delivery, deadLetter, owedClaim, updateRecord, stateResult, parkedEvent, feedback, chunk
 }
@@ -169,7 +169,7 @@ extension Question {
         case .count: Row(.aside, .other, .array)
         case .push: Row(.nobody, .send, .any)
         case .record, .delivery: Row(.nobody, .record, .any)
-        case .updatePush, .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedEvent, .feedback, .chunk:
+        case .deadLetter, .owedClaim, .updateRecord, .stateResult, .parkedEvent, .feedback, .chunk:
             Row(.nobody, .other, .any)
         }
     }

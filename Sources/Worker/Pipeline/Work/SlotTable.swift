@@ -7,10 +7,14 @@ struct SlotTable<Work: AnyObject> {
     private var free: [Int32] = []
     private(set) var count = 0
     let capacity: Int
+    /// The first generation of each slot. Its top bit stays.
+    private let firstGeneration: UInt32
 
-    init(capacity: Int) {
+    /// - Parameter isSecond: whether a reference into it finds nothing in a first table, and the other way round.
+    init(capacity: Int, isSecond: Bool = false) {
         precondition(capacity > 0 && capacity < 1 << 24, "a slot number has 24 bits")
         self.capacity = capacity
+        firstGeneration = isSecond ? 0x80_0000 : 0
     }
 
     var isFull: Bool { count >= capacity }
@@ -21,8 +25,8 @@ struct SlotTable<Work: AnyObject> {
             slots[Int(slot)].work = work
             return WorkRef(slot: Int(slot), generation: slots[Int(slot)].generation)
         }
-        slots.append((work, 0))
-        return WorkRef(slot: slots.count - 1, generation: 0)
+        slots.append((work, firstGeneration))
+        return WorkRef(slot: slots.count - 1, generation: firstGeneration)
     }
 
     /// The work of a reference; nil if it has ended.
@@ -35,7 +39,7 @@ struct SlotTable<Work: AnyObject> {
     mutating func remove(_ ref: WorkRef) {
         if find(ref) == nil { return }
         slots[ref.slot].work = nil
-        slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0xFF_FFFF
+        slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0x7F_FFFF | firstGeneration
         free.append(Int32(truncatingIfNeeded: ref.slot))
         count -= 1
     }

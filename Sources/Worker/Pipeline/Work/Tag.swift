@@ -28,6 +28,9 @@ struct Tag: Equatable {
             | UInt64(index)
     }
 
+    /// The device of a push.
+    var device: DeviceRef { DeviceRef(work: ref, device: Int(index)) }
+
     /// For commands without a slot and with answers that change nothing.
     static var noteBits: UInt64 { Tag(.none, .note).bits }
 }

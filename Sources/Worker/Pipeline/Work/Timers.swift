@@ -52,7 +52,7 @@ enum DueItem {
     /// The end of a burst's window.
     case burst(BurstTable<WorkRef>.Key, window: UInt32)
     /// A device's turn without an answer of Redis to the check before sending.
-    case retryCheck(PushTarget)
+    case retryCheck(DeviceRef)
     /// The app's rate allows the next push.
     case pace(AppContext)
     /// Collected marks of members must be sent.

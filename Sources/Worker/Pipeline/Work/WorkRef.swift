@@ -24,9 +24,3 @@ struct DeviceRef: Equatable {
     /// Index among the devices of the recipient or of the badge update, ≤ 254.
     var device: Int
 }
-
-/// The owner of a push in a device's queue.
-enum PushTarget: Equatable {
-    case recipient(DeviceRef)
-    case badgeUpdate(DeviceRef)
-}

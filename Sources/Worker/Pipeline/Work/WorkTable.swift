@@ -14,7 +14,7 @@ final class WorkTable {
     init(capacity: Int, updates: Int, isShared: Bool, ofProcess: ConversationsInHand) {
         self.ofProcess = ofProcess
         conversations = isShared ? [:] : nil
-        badgeUpdates = SlotTable(capacity: updates)
+        badgeUpdates = SlotTable(capacity: updates, isSecond: true)
         events = SlotTable(capacity: capacity)
         recipients = SlotTable(capacity: capacity)
     }
@@ -39,6 +39,9 @@ final class WorkTable {
     func recipient(_ ref: WorkRef) -> RecipientJob? { recipients.find(ref) }
 
     func badgeUpdate(_ ref: WorkRef) -> BadgeUpdate? { badgeUpdates.find(ref) }
+
+    /// The work of a push.
+    func pushJob(_ ref: WorkRef) -> PushJob? { recipients.find(ref) ?? badgeUpdates.find(ref) }
 
     func insert(_ update: BadgeUpdate) { update.ref = badgeUpdates.insert(update) }
     func remove(_ update: BadgeUpdate) { badgeUpdates.remove(update.ref) }

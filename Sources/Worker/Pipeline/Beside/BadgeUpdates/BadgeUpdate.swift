@@ -10,7 +10,7 @@ import Redis
 ///
 /// Reads come in bursts: those of one user within `waitNanos` share one update. It holds the offsets of its reads until
 /// the pushes have ended.
-final class BadgeUpdate {
+final class BadgeUpdate: PushJob {
     /// Longer than a claimed push may wait without another check, so an alert that was decided before the read is sent
     /// first.
     static let waitNanos: UInt64 = 250_000_000
@@ -20,8 +20,6 @@ final class BadgeUpdate {
     static let collapseID = Array("carillon-badge".utf8)
     static let storedSeconds: Int64 = 86_400
 
-    let app: AppContext
-    let uid: String
     /// Its newest event.
     var eventID: String
     /// Records with offsets that wait for it.
@@ -33,7 +31,6 @@ final class BadgeUpdate {
     /// The reason for sending one device a number again; nil for a read that lowered the badge, which goes to all
     /// pushed devices.
     let newest: Newest?
-    var ref = WorkRef.none
     /// Answers of the present step.
     var answers = Answers()
     /// Consecutive failed steps, for the pause between retries.
@@ -41,9 +38,8 @@ final class BadgeUpdate {
     var tokens: [BoundToken] = []
     /// Devices with at least one push.
     var pushed: [String] = []
-    var targets: [Target] = []
-    /// Targets that have not ended.
-    var open = 0
+    /// By device.
+    var readings: [Reading] = []
     /// Records without the broker's acknowledgement.
     var unackedRecords = 0
     /// Its records that go to other owners; nil for none.
@@ -71,57 +67,35 @@ final class BadgeUpdate {
         static let patienceMs: Int64 = 5_000
     }
 
-    /// One device of the update.
-    struct Target {
-        var token: BoundToken
-        var pushID: PushID
-        /// Its push in the APNs client while it is checked.
-        var ticket: PushTicket?
-        /// Answers of the check before sending.
-        var answers = Answers()
-        var isOwned = false
-        /// The inputs of the number can never be read.
-        var isNumberLost = false
-        /// It has the device's turn (`DeviceQueues`).
-        var hasTurn = false
-        /// The APNs client has the push.
-        var isWithClient = false
-        var base = BadgeReading()
-        var size: Int64 = 0
-        /// The number that was sent.
-        var badge: Int64?
-        var isEnded = false
+    /// The parts of the number, as the check of a device has read them.
+    struct Reading {
+        // Nil before the answer, and where it can never be read.
+        var base: BadgeReading?
+        var size: Int64?
 
-        /// The target of the push, with one id for every attempt.
-        init(_ token: BoundToken, pushID: PushID) {
-            self.token = token
-            self.pushID = pushID
+        var number: Int64? {
+            guard let base, let size else { return nil }
+            return base.badge(size: size)
         }
     }
 
     init(app: AppContext, uid: String, eventID: String, changes: [ChangeJob] = []) {
-        self.app = app
-        self.uid = uid
         self.eventID = eventID
         self.changes = changes
         newest = nil
+        super.init(app: app, uid: uid)
     }
 
     /// The number sent again, without a record.
     init(_ accepted: AcceptedBadge, nowNanos: UInt64) {
-        app = accepted.app
-        uid = accepted.uid
         eventID = accepted.eventID
         changes = []
         newest = Newest(
             pushed: accepted.badge, asOfMs: accepted.asOfMs,
             untilNanos: nowNanos &+ UInt64(Newest.patienceMs) &* 1_000_000)
+        super.init(app: accepted.app, uid: accepted.uid)
         // A repeated number may be overtaken again, so each has its own id.
-        let id = PushID.make(
-            app: accepted.app.id, uid: uid, msgID: eventID, kind: "newest \(accepted.badge)",
-            tokenHex: accepted.token.record.hex)
-        targets = [Target(accepted.token, pushID: id)]
-        open = 1
+        add(accepted.token, "newest \(accepted.badge)", nowNanos)
     }
 
     /// The owner of the badge.
@@ -138,10 +112,8 @@ final class BadgeUpdate {
     /// The device has the number: only revokes lowered it, and the alert of the newest one carried it.
     func isTold(_ device: String) -> Bool { changes.isEmpty && told.containsSame(device) }
 
-    /// Not updated yet, and no push of it is in the APNs client.
-    func isUnsent(_ index: Int) -> Bool {
-        index < targets.count && !targets[index].isEnded && !targets[index].isWithClient
-    }
+    /// All devices ended, and the broker has their records.
+    var isComplete: Bool { unackedRecords == 0 && !devices.contains(where: \.isOpen) }
 
     /// The other owners update all devices again.
     func leave() {
@@ -150,24 +122,21 @@ final class BadgeUpdate {
         for event in going?.events ?? [] { event.isHandedBack = true }
     }
 
-    /// The device is free for its push.
-    func turnCame(_ index: Int) {
-        if index < targets.count { targets[index].hasTurn = true }
-    }
-
     var owner: Owner { Owner(app: app.id, uid: uid) }
 
-    func target(_ index: Int) -> PushTarget { .badgeUpdate(DeviceRef(work: ref, device: index)) }
-
-    func tag(_ question: Question, _ index: Int = 0) -> UInt64 { Tag(ref, question, index: index).bits }
-
-    /// The target's device in `DeviceQueues`.
-    func queueKey(_ index: Int) -> UInt64 {
-        DeviceKey.make(app: app.id, uid: uid, device: targets[index].token.device)
+    /// A push to the device of this token, with one id for every attempt.
+    private func add(_ token: BoundToken, _ kind: String, _ nowNanos: UInt64) {
+        var device = DeviceWork(route: Route(device: token.device, way: .apns(token: 0, copyTo: nil)))
+        let id = PushID.make(app: app.id, uid: uid, msgID: eventID, kind: kind, tokenHex: token.record.hex)
+        device.enqueue(
+            DevicePush(
+                token: token, id: id, badge: nil, mayHaveReport: true, startedNanos: nowNanos, checkedNanos: 0))
+        devices.append(device)
+        readings.append(Reading())
     }
 
-    /// The newest alert token of each device to update.
-    func chooseTargets() {
+    /// A push to the newest alert token of each device to update.
+    func chooseDevices(nowNanos: UInt64) {
         let wanted = Set(pushed.map { UTF8Key($0) })
         var newest: [UTF8Key: BoundToken] = [:]
         for token in tokens where token.record.type == .alert && wanted.contains(UTF8Key(token.device)) {
@@ -176,12 +145,7 @@ final class BadgeUpdate {
             newest[device] = token
         }
         // The tag has one byte for a device's index.
-        targets = newest.values.sorted { $0.device < $1.device }.prefix(255).map { token in
-            let id = PushID.make(
-                app: app.id, uid: uid, msgID: eventID, kind: "read", tokenHex: token.record.hex)
-            return Target(token, pushID: id)
-        }
-        open = targets.count
+        for token in newest.values.sorted(by: { $0.device < $1.device }).prefix(255) { add(token, "read", nowNanos) }
     }
 
     /// Pushed devices without a token.

@@ -85,8 +85,7 @@ final class BadgeUpdates {
         guard !work.badgeUpdates.isFull, newest.insert(accepted.token.record.hex).inserted else { return }
         let update = BadgeUpdate(accepted, nowNanos: shard.nowNanos)
         work.insert(update)
-        sender.enqueue(
-            update.target(0), update.queueKey(0), app: accepted.app)
+        sender.enter(update, 0)
     }
 
     /// - Returns: whether records' offsets wait for updates.
@@ -135,18 +134,14 @@ final class BadgeUpdates {
         guard update.answers.take(failed: failed) else { return }
         guard !update.answers.hasFailed else { return retryLater(.badgeUpdate(update.ref), update) }
         update.failures = 0
-        update.chooseTargets()
+        update.chooseDevices(nowNanos: shard.nowNanos)
         let departed = update.departed
         if !departed.isEmpty {
             try? shard.store.forgetPushed(
                 app: update.app.id, uid: update.uid, devices: departed, tag: update.tag(.note))
         }
-        if update.targets.isEmpty { return end(update) }
-        for index in update.targets.indices {
-            sender.enqueue(
-                update.target(index), update.queueKey(index),
-                app: update.app)
-        }
+        if update.devices.isEmpty { return end(update) }
+        for index in update.devices.indices { sender.enter(update, index) }
     }
 
     private func retryLater(_ item: DueItem, _ update: BadgeUpdate) {
@@ -157,58 +152,58 @@ final class BadgeUpdates {
     // MARK: One device
 
     /// The device's turn has come, or its push waited in the client: reads the present number and the token's owner.
-    func check(_ device: DeviceRef, ticket: PushTicket? = nil) {
-        guard let update = work.badgeUpdate(device.work), device.device < update.targets.count,
-            !update.targets[device.device].isEnded
-        else { return shard.late() }
+    func check(_ device: DeviceRef, ticket: PushTicket?) {
         let index = device.device
-        if let ticket { update.targets[index].ticket = ticket }
-        if let newest = update.newest, newest.untilNanos <= shard.nowNanos {
-            return stop(update, index, .expired)
-        }
-        update.targets[index].answers = Answers(3)
-        update.targets[index].isNumberLost = false
+        guard let update = work.badgeUpdate(device.work), update.isPushing(index),
+            let token = update.devices[index].push?.token
+        else { return shard.late() }
+        update.devices[index].push?.check = SendCheck(ticket: ticket, answers: Answers(3), subject: .push)
+        update.readings[index] = BadgeUpdate.Reading()
+        if let newest = update.newest, newest.untilNanos <= shard.nowNanos { return stop(update, index, .expired) }
         do throws(RedisFault) {
             try shard.store.readBadge(
                 app: update.app.id, uid: update.uid, baseTag: update.tag(.updateBase, index),
                 sizeTag: update.tag(.updateSize, index))
-            try shard.store.owner(
-                app: update.app.id, token: update.targets[index].token.record.hex, tag: update.tag(.updateOwner, index))
+            try shard.store.owner(app: update.app.id, token: token.record.hex, tag: update.tag(.updateOwner, index))
         } catch {
-            // Answers to earlier queries find no waiting target.
-            update.targets[index].answers = Answers()
-            retryLater(.retryCheck(.badgeUpdate(device)), update)
+            // Answers to earlier queries find no waiting device.
+            update.devices[index].push?.check?.answers = Answers()
+            retryLater(.retryCheck(device), update)
         }
     }
 
-    func checked(
-        _ update: BadgeUpdate, _ index: Int, failed: Bool = false,
-        _ note: (inout BadgeUpdate.Target) -> Void = { _ in }
+    private func checked(
+        _ update: BadgeUpdate, _ index: Int, failed: Bool = false, isOwned: Bool = true,
+        _ note: (inout BadgeUpdate.Reading) -> Void = { _ in }
     ) {
-        guard index < update.targets.count, update.targets[index].answers.awaited > 0 else { return shard.late() }
-        note(&update.targets[index])
-        guard update.targets[index].answers.take(failed: failed) else { return }
-        if update.targets[index].answers.hasFailed {
-            return retryLater(.retryCheck(update.target(index)), update)
+        guard update.isPushing(index), var check = update.devices[index].push?.check, check.answers.awaited > 0 else {
+            return shard.late()
         }
-        send(update, index)
+        note(&update.readings[index])
+        if !isOwned { check.facts.isTokenOwned = false }
+        let isLast = check.answers.take(failed: failed)
+        update.devices[index].push?.check = check
+        if !isLast { return }
+        if check.answers.hasFailed { return retryLater(.retryCheck(update.deviceRef(index)), update) }
+        send(update, index, check)
     }
 
-    private func send(_ update: BadgeUpdate, _ index: Int) {
-        let target = update.targets[index]
-        let token = target.token.record
-        guard let client = update.app.client(for: target.token) else {
-            return end(update, index, .suppressed, Reason.noToken.rawValue)
+    private func send(_ update: BadgeUpdate, _ index: Int, _ check: SendCheck) {
+        guard let due = update.devices[index].pushParts(), let client = update.app.client(for: due.token) else {
+            return stop(update, index, .noToken)
         }
-        if !target.isOwned { return stop(update, index, .tokenMoved) }
-        if target.isNumberLost || update.isTold(target.token.device) { return stop(update, index, nil) }
+        let token = due.token.record
+        if !check.facts.isTokenOwned { return stop(update, index, .tokenMoved) }
+        guard let number = update.readings[index].number, !update.isTold(due.token.device) else {
+            return stop(update, index, nil)
+        }
         // It was so when the update began. The user's next read sends the number.
         if !mayUpdate(update) || shard.unstoredChanges.contains(UnstoredChanges.token(update.app.id, token.hex)) {
             update.isWithheld = true
             return stop(update, index, nil)
         }
-        let badge = BadgeRule.alone(target.base.badge(size: target.size), cap: update.app.policy.badgeCap)
-        if let newest = update.newest, badge <= newest.pushed || sender.hasWaiting(for: update.queueKey(index)) {
+        let badge = BadgeRule.alone(number, cap: update.app.policy.badgeCap)
+        if let newest = update.newest, badge <= newest.pushed || sender.hasWaiting(for: update.deviceKey(index)) {
             return stop(update, index, .coalesced)
         }
         let patienceMs = update.newest == nil ? BadgeUpdate.patienceMs : BadgeUpdate.Newest.patienceMs
@@ -217,48 +212,37 @@ final class BadgeUpdates {
             let headers = try? PushHeaders(
                 topic: token.topic, pushType: .alert, expirationSeconds: nowMs / 1000 + BadgeUpdate.storedSeconds,
                 collapseID: BadgeUpdate.collapseID)
-        else { return end(update, index, .suppressed, Reason.noToken.rawValue) }
-        update.targets[index].badge = badge
+        else { return stop(update, index, .noToken) }
+        update.devices[index].push?.badge = badge
+        update.devices[index].push?.check = nil
         let push = Push(
-            tag: update.tag(.updatePush, index), token: device, headers: headers,
-            id: target.pushID,
+            tag: update.tag(.push, index), token: device, headers: headers, id: due.id,
             payload: PayloadTemplate.badgeAlone(badge), expiresAtMs: nowMs + patienceMs, lane: .silent)
-        if let ticket = target.ticket {
-            update.targets[index].ticket = nil
-            return client.apns.renew(ticket, with: push)
-        }
-        switch client.apns.send(push) {
-        case .taken, .held: update.targets[index].isWithClient = true
-        case .full:
-            client.stalled.append(update.target(index))
-        // The process ends: the read is not settled and comes again.
-        case .closed: break
-        case .unfit(let fault):
-            shard.log.error(
-                "cannot send an invalid badge update", ["fault": .string(fault.text), "app": .string(update.app.id)])
-            end(update, index, .rejected, NoAnswer.unfit.rawValue)
-        }
+        if let ticket = check.ticket { return client.apns.renew(ticket, with: push) }
+        sender.send(update, index, push, by: client)
     }
 
     /// The device is not updated.
     ///
     /// - Parameter reason: nil if there is no number to send, and no record.
     private func stop(_ update: BadgeUpdate, _ index: Int, _ reason: Reason?) {
-        let target = update.targets[index]
-        // It has ended in the client already, and its outcome gives the result.
-        if let ticket = target.ticket, let client = update.app.client(for: target.token), !client.apns.withdraw(ticket)
-        {
-            return
-        }
+        if let ticket = update.devices[index].push?.check?.ticket, !sender.takeBack(update, index, ticket) { return }
         end(update, index, .suppressed, reason?.rawValue)
     }
 
+    /// APNs would never take the push.
+    func didNotSend(_ update: BadgeUpdate, _ unsent: UnsentPush) {
+        guard case .unfit(let fault) = unsent.cause else { return shard.mistake("an end that no badge update has") }
+        shard.log.error(
+            "cannot send an invalid badge update", ["fault": .string(fault.text), "app": .string(update.app.id)])
+        end(update, unsent.device.device, .rejected, NoAnswer.unfit.rawValue)
+    }
+
     /// APNs' answer. Nothing waits for the removal of a dead token: after a crash the next push is refused too.
-    func didEnd(_ push: EndedPush) {
+    func didEnd(_ update: BadgeUpdate, _ push: EndedPush) {
         let index = Int(push.tag.index)
-        guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return shard.late() }
-        let target = update.targets[index]
-        let ending = Ending(push.outcome, token: target.token, isForced: false)
+        guard update.isPushing(index), let ended = update.devices[index].pushParts() else { return shard.late() }
+        let ending = Ending(push.outcome, token: ended.token, isForced: false)
         end(update, index, ending.verdict, ending.reason) { record in
             record.label = ending.label
             record.apnsID = ending.apnsID
@@ -266,27 +250,27 @@ final class BadgeUpdates {
             record.attempts = push.attempts
             record.credential = push.credential
         }
-        _ = recorder.removeIfDead(ending, of: target.token, app: update.app, uid: update.uid, recipient: nil)
-        guard ending.verdict == .accepted, !shard.share.isWhole, let badge = target.badge else { return }
+        _ = recorder.removeIfDead(ending, of: ended.token, app: update.app, uid: update.uid, recipient: nil)
+        guard ending.verdict == .accepted, !shard.share.isWhole, let badge = ended.badge else { return }
         accepted.append(
             AcceptedBadge(
-                app: update.app, uid: update.uid, eventID: update.eventID, token: target.token, badge: badge,
-                asOfMs: update.newest?.asOfMs ?? shard.nowMs, mayHaveReport: target.base.hasReport, burst: nil))
+                app: update.app, uid: update.uid, eventID: update.eventID, token: ended.token, badge: badge,
+                asOfMs: update.newest?.asOfMs ?? shard.nowMs,
+                mayHaveReport: update.readings[index].base?.hasReport ?? true, burst: nil))
     }
 
     private func end(
         _ update: BadgeUpdate, _ index: Int, _ verdict: Verdict, _ reason: String?,
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
-        if update.targets[index].isEnded { return shard.late() }
-        update.targets[index].isEnded = true
-        update.open -= 1
-        let target = update.targets[index]
+        let left = update.devices[index].end()
+        if left == .nothing { return shard.late() }
+        let device = update.devices[index]
         // The alerts' records contain their numbers. A repeated number has no record of its own.
         if update.newest == nil, let reason {
-            var record = OutcomeRecord(uid: update.uid, device: target.token.device, verdict: verdict, reason: reason)
-            record.pushID = target.pushID
-            record.badge = target.badge
+            var record = OutcomeRecord(uid: update.uid, device: device.route.device, verdict: verdict, reason: reason)
+            record.pushID = device.push?.id
+            record.badge = device.push?.badge
             record.latencyMs = shard.latencyMs(sinceKafkaMs: update.kafkaMs)
             fill(&record)
             if recorder.write(record, app: update.app, eventID: update.eventID, tag: update.tag(.updateRecord)) {
@@ -294,7 +278,7 @@ final class BadgeUpdates {
             }
         }
         endIfComplete(update)
-        sender.leaveQueue(update.queueKey(index))
+        if left == .openAndDeviceFree { sender.leaveQueue(device.queueKey) }
     }
 
     func didSettleRecord(_ ref: WorkRef) {
@@ -304,17 +288,18 @@ final class BadgeUpdates {
     }
 
     private func endIfComplete(_ update: BadgeUpdate) {
-        if update.open == 0, update.unackedRecords == 0 { end(update) }
+        if update.isComplete { end(update) }
     }
 
     /// The number was sent: clears Redis' note that it was not, and settles the reads. Or it is left to other owners.
     private func end(_ update: BadgeUpdate) {
         if update.going != nil { goingCount -= 1 }
         if update.newest != nil {
-            if let target = update.targets.first { newest.remove(target.token.record.hex) }
+            if let token = update.devices.first?.push?.token { newest.remove(token.record.hex) }
         } else if !update.isLeft, !update.isWithheld {
             try? shard.store.loweredBadgeSent(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
         }
+        if joinable[update.owner] === update { joinable[update.owner] = nil }
         if !update.events.isEmpty {
             revokes[update.owner]?.removeAll { $0 === update }
             if revokes[update.owner]?.isEmpty ?? false { revokes[update.owner] = nil }
@@ -347,27 +332,24 @@ final class BadgeUpdates {
     /// Hands back all pushes without a stream; also once a second, for those that APNs refused since.
     func leaveUnsent() {
         if goingCount == 0 { return }
-        for device in sender.withdrawUpdates({ work.badgeUpdate($0)?.going != nil }) {
-            work.badgeUpdate(device.work)?.targets[device.device].isWithClient = false
+        for device in sender.withdraw({ work.badgeUpdate($0)?.going != nil }) {
+            if let update = work.badgeUpdate(device.work) { leave(update, device.device) }
         }
         var going: [BadgeUpdate] = []
         work.badgeUpdates.forEach { if $0.going != nil { going.append($0) } }
-        for update in going { leaveUnsent(update) }
+        for update in going {
+            if update.devices.isEmpty { update.leave() }
+            // If all are on streams or sent, the update ends normally.
+            for index in update.devices.indices where !update.devices[index].isWithClient { leave(update, index) }
+            endIfComplete(update)
+        }
     }
 
-    private func leaveUnsent(_ update: BadgeUpdate) {
-        let unsent = update.targets.indices.filter(update.isUnsent)
-        // If all are on streams or sent, the update ends normally.
-        if unsent.isEmpty, !update.targets.isEmpty { return }
+    private func leave(_ update: BadgeUpdate, _ index: Int) {
+        let left = update.devices[index].replace()
+        if left == .nothing { return }
         update.leave()
-        if joinable[update.owner] === update { joinable[update.owner] = nil }
-        update.open -= unsent.count
-        for index in unsent {
-            update.targets[index].isEnded = true
-            update.targets[index].answers = Answers()
-        }
-        for index in unsent where update.targets[index].hasTurn { sender.leaveQueue(update.queueKey(index)) }
-        endIfComplete(update)
+        if left == .openAndDeviceFree { sender.leaveQueue(update.devices[index].queueKey) }
     }
 
     // MARK: Answers
@@ -392,11 +374,8 @@ final class BadgeUpdates {
             let size = reply.int64 ?? 0
             checked(update, index) { $0.size = size }
         case .updateOwner:
-            guard index < update.targets.count else {
-                return shard.mistake("an answer about a device that the badge update does not have")
-            }
-            let isOwned = OwnerReply.allows(reply, uid: update.uid, token: update.targets[index].token)
-            checked(update, index) { $0.isOwned = isOwned }
+            guard update.isPushing(index), let token = update.devices[index].push?.token else { return shard.late() }
+            checked(update, index, isOwned: OwnerReply.allows(reply, uid: update.uid, token: token))
         default: break
         }
     }
@@ -406,9 +385,8 @@ final class BadgeUpdates {
         guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
         switch tag.question {
         case .updateUser, .updateDevices: answered(update, failed: !isAbsent)
-        case .updateOwner where isAbsent: checked(update, Int(tag.index)) { $0.isOwned = false }
-        case .updateBase where isAbsent, .updateSize where isAbsent:
-            checked(update, Int(tag.index)) { $0.isNumberLost = true }
+        case .updateOwner where isAbsent: checked(update, Int(tag.index), isOwned: false)
+        case .updateBase where isAbsent, .updateSize where isAbsent: checked(update, Int(tag.index))
         default: checked(update, Int(tag.index), failed: true)
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import PushCore
 
-/// One device of a decided recipient: its state from its route to its end, with the data of the state.
+/// One device of a decided recipient, or of a badge update: its state from its route to its end, with the data of the state.
 ///
 /// A plain value: an event in, the consequence out; no clock, no server. Events after the end change nothing.
 struct DeviceWork {

@@ -6,15 +6,11 @@ import Redis
 /// One recipient of one event in progress, from the first read to the mark.
 ///
 /// Before its routes begin its machine has a candidate; afterwards it keeps only open state.
-final class RecipientJob {
+final class RecipientJob: PushJob {
     let event: EventJob
-    let uid: String
     /// Its number among all recipients of the shard, in the order of their start.
     let order: UInt64
-    var ref = WorkRef.none
     var machine: RecipientMachine
-    /// Every device with a route so far. Rounds append, so that an answer's index stays valid.
-    var devices: [DeviceWork] = []
     /// The settings for its pushes, from the last round.
     var settings = UserSettings()
     /// Only if an SMS may be requested: the tokens that give the language and content key of its text.
@@ -30,8 +26,6 @@ final class RecipientJob {
     var mark: FinishedMark?
     /// Its state in `carillon.parked`; nil if it was never parked.
     var parking: RecipientParking?
-    /// Time of the last round's reads, monotonic.
-    var readNanos: UInt64 = 0
     /// Devices with a final record that are not among `devices`.
     var recorded: [String] = []
     /// App, user, message and kind, which a repeat of the event shares.
@@ -51,16 +45,16 @@ final class RecipientJob {
     var openMark = OpenMark.mayExist
     var hold = Hold.none
     var flags: Flags = []
-    /// The decision's facts for the trace.
-    var facts: DecisionFacts = []
     /// Consecutive failed steps besides the candidate's; spaces the retries.
     var failures: Int32 = 0
-    /// Rounds caused by a re-bound token.
-    var reboundRounds: Int32 = 0
+    /// The decision's facts for the trace.
+    var facts: DecisionFacts = []
     /// Devices that added 1 for the message that a revoke names (`badge: none`).
     var addedBy = AddedDevices()
     /// The device with the last accepted push. Its record and the mark are outstanding. -1 for none.
     var unmarkedDevice: Int32 = -1
+    /// Rounds caused by a re-bound token.
+    var reboundRounds: Int32 = 0
 
     /// The first decision about it, which the event's deliveries wait for.
     enum FirstDecision {
@@ -173,23 +167,13 @@ final class RecipientJob {
 
     init(event: EventJob, uid: String, candidate: Candidate) {
         self.event = event
-        self.uid = uid
         machine = RecipientMachine(candidate)
         order = candidate.order
+        super.init(app: event.app, uid: uid)
     }
 
     /// The present round of its decision; nil if none is in progress.
     var candidate: Candidate? { machine.candidate }
-
-    func tag(_ question: Question, _ index: Int = 0) -> UInt64 { Tag(ref, question, index: index).bits }
-
-    func deviceRef(_ index: Int) -> DeviceRef { DeviceRef(work: ref, device: index) }
-
-    /// Its device's key in the process, hashed only if its push was not queued yet.
-    func deviceKey(_ index: Int) -> UInt64 {
-        let known = devices[index].queueKey
-        return known != 0 ? known : DeviceKey.make(app: event.app.id, uid: uid, device: devices[index].route.device)
-    }
 
     /// The device and a message, in `Sender.addedAlerts`.
     func addedAlert(_ index: Int, _ msgID: String) -> UInt64 { deviceKey(index) ^ StateKeys.digest(msgID) }
@@ -247,9 +231,6 @@ final class RecipientJob {
 
     /// The token of the device's push, if that is queued or in the APNs client; nil also for an unknown device.
     func pushedToken(_ index: Int) -> BoundToken? { isPushing(index) ? devices[index].push?.token : nil }
-
-    /// - Returns: whether the device's push is queued or in the APNs client; false for an unknown device.
-    func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].phase.isPushing }
 
     /// Whether a device has neither a new route nor an end. By index: the array's iterator would copy each device.
     var hasReplacedDevice: Bool { devices.indices.contains { devices[$0].phase == .replaced } }
@@ -348,7 +329,7 @@ final class RecipientJob {
     }
 
     /// Leaves the content if all its pushes are in the APNs clients and nothing else is open.
-    func leaveContentIfSent() {
+    override func leaveContentIfSent() {
         guard candidate == nil, !event.wantsSMS, event.digest == nil,
             devices.allSatisfy({ $0.isWithClient || !$0.isOpen })
         else { return }

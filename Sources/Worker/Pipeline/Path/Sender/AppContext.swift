@@ -44,7 +44,7 @@ final class AppContext {
     private(set) var suspects: SuspectRule
     private var pushTopics: [(bundleID: String, value: PushTopic)] = []
     /// Devices with a push that waits for the rate, oldest first.
-    var paced: [PushTarget] = []
+    var paced: [DeviceRef] = []
 
     /// An APNs client and the devices that wait for room in it.
     final class Client {
@@ -57,7 +57,7 @@ final class AppContext {
         /// Not a certificate.
         let usesProviderKey: Bool
         /// Devices with a push that was refused for lack of room, oldest first.
-        var stalled: [PushTarget] = []
+        var stalled: [DeviceRef] = []
         /// Since when only probes are sent while pushes wait, monotonic; nil in normal operation.
         var heldUpNanos: UInt64?
         /// Parked pushes begun for it since the last check, to find out whether its problem is over.

@@ -11,15 +11,15 @@ import Telemetry
 ///
 /// Outcomes are in `outcomes`, pushes that are not sent in `unsent`, devices with a push to make in `ready`.
 final class Sender {
-    let ready = Tray<PushTarget>()
+    let ready = Tray<DeviceRef>()
     let outcomes = Tray<EndedPush>()
     let unsent = Tray<UnsentPush>()
-    /// Badge updates that waited in an APNs client and must be checked.
-    let updateChecks = Tray<(device: DeviceRef, ticket: PushTicket)>()
+    /// Devices of badge updates that must be checked before they are sent. The ticket is that of a push in an APNs client.
+    let updateChecks = Tray<(device: DeviceRef, ticket: PushTicket?)>()
     let shard: ShardContext
     let work: WorkTable
     var apps: [AppContext]
-    var queues: DeviceQueues<PushTarget>
+    var queues: DeviceQueues<DeviceRef>
     /// Work that this shard parked recently.
     private let parked: ParkedDevices
     /// Alerts that extensions added 1 for (`RecipientJob.addedAlert`): their marks may not be written when their revoke is claimed.
@@ -108,63 +108,56 @@ final class Sender {
     /// Sends the push to this device when the device is free.
     ///
     /// - Parameter claimedNanos: time of the claim query that found nothing against it (monotonic). With 0, or after
-    ///   too long a time, it is checked first.
+    ///   too long a time, it is checked first. An update of a Live Activity always is: an end may have been accepted since.
     /// - prefix: of the recipient's push ids, if the caller has it.
     func enqueue(
         _ job: RecipientJob, _ index: Int, to token: BoundToken, prefix: PushIDPrefix? = nil, badge: Int64?,
         mayHaveReport: Bool = true, claimedNanos: UInt64, merged: MergedPush? = nil
     ) {
         let now = shard.nowNanos
+        let isFresh = now &- claimedNanos < Self.answerNanos && job.event.updatedActivityID == nil
         job.devices[index].enqueue(
             DevicePush(
                 token: token, id: (prefix ?? job.pushIDPrefix).id(tokenHex: token.record.hex), badge: badge,
                 mayHaveReport: mayHaveReport, startedNanos: now,
-                checkedNanos: now &- claimedNanos < Self.answerNanos ? now : 0, merged: merged))
-        let target = PushTarget.recipient(job.deviceRef(index))
+                checkedNanos: isFresh ? now : 0, merged: merged))
         if job.devices[index].inheritsTurn {
             job.devices[index].inheritsTurn = false
-            return turnCame(target, job.event.app)
+            return turnCame(job, index)
         }
-        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: token.device)
-        job.devices[index].queueKey = key
-        if queues.enter(key, target) { turnCame(target, job.event.app) }
+        enter(job, index)
     }
 
-    /// A badge update queues for its device like any push.
-    func enqueue(_ update: PushTarget, _ key: UInt64, app: AppContext) {
-        if queues.enter(key, update) { turnCame(update, app) }
+    /// The push of a device waits for its turn.
+    func enter(_ job: PushJob, _ index: Int) {
+        let key = job.deviceKey(index)
+        job.devices[index].queueKey = key
+        if queues.enter(key, job.deviceRef(index)) { turnCame(job, index) }
     }
 
     /// The device's turn has come: at the pace of `limits.rate`.
-    private func turnCame(_ target: PushTarget, _ app: AppContext) {
-        switch target {
-        case .badgeUpdate(let device): work.badgeUpdate(device.work)?.turnCame(device.device)
-        case .recipient(let device):
-            guard let job = work.recipient(device.work) else { break }
-            if job.devices[device.device].resume() {
-                return check(job, device.device, ticket: job.devices[device.device].push?.check?.ticket)
-            }
-            job.devices[device.device].turnCame()
-            // Its number may be the older one: it is claimed again before it goes.
-            // An end of the Live Activity may have been accepted since it was read: it is looked for once more.
-            if job.event.updatedActivityID != nil
-                || queues.mayShowNumber(job.devices[device.device].queueKey, readSince: job.readNanos)
-            {
-                job.devices[device.device].push?.checkedNanos = 0
-            }
+    private func turnCame(_ job: PushJob, _ index: Int) {
+        if job.devices[index].resume() {
+            return check(job.deviceRef(index), ticket: job.devices[index].push?.check?.ticket)
         }
+        job.devices[index].turnCame()
+        // Its number may be the older one: it is claimed again before it goes.
+        if queues.mayShowNumber(job.devices[index].queueKey, readSince: job.readNanos) {
+            job.devices[index].push?.checkedNanos = 0
+        }
+        let (app, device) = (job.app, job.deviceRef(index))
         // The common case continues directly.
-        if app.paced.isEmpty, app.rate.isUnlimited { return makeReady(target) }
+        if app.paced.isEmpty, app.rate.isUnlimited { return makeReady(device) }
         if app.paced.isEmpty {
-            guard let dueNanos = app.rate.take(nowNanos: shard.nowNanos) else { return makeReady(target) }
+            guard let dueNanos = app.rate.take(nowNanos: shard.nowNanos) else { return makeReady(device) }
             pace(app, dueNanos)
         }
-        app.paced.append(target)
+        app.paced.append(device)
     }
 
     /// Its push is made and sent in this turn, together with all others of the turn.
-    func makeReady(_ target: PushTarget) {
-        ready.append(target)
+    func makeReady(_ device: DeviceRef) {
+        ready.append(device)
         shard.requestTurn()
     }
 
@@ -195,11 +188,11 @@ final class Sender {
     /// Pushes with devices that are free now.
     private func serveQueues() {
         while let turn = queues.nextTurn() {
-            guard let app = appOfQueued(turn.item) else {
+            guard let job = work.pushJob(turn.item.work), job.isPushing(turn.item.device) else {
                 queues.pass(turn)
                 continue
             }
-            turnCame(turn.item, app)
+            turnCame(job, turn.item.device)
         }
         if queues.hasLeft { shard.requestTurn() }
     }
@@ -212,22 +205,13 @@ final class Sender {
     /// Once per turn: notifies all shards of awaited devices that were left here.
     func notifyVacated() { queues.notifyVacated() }
 
-    /// - Returns: nil if the queued work has ended.
-    private func appOfQueued(_ target: PushTarget) -> AppContext? {
-        switch target {
-        case .badgeUpdate(let device):
-            work.badgeUpdate(device.work).flatMap { $0.isUnsent(device.device) ? $0.app : nil }
-        case .recipient(let device):
-            work.recipient(device.work).flatMap { $0.isPushing(device.device) ? $0.event.app : nil }
-        }
-    }
-
     // MARK: Making and sending
 
     /// Makes the push of the next device in turn, or checks it first. `sendMade` gives it to the APNs client: the code of both does
     /// not fit the processor's first cache.
     func make(_ device: DeviceRef) {
-        guard let job = work.recipient(device.work), device.device < job.devices.count,
+        guard let job = work.recipient(device.work) else { return updateChecks.append((device, nil)) }
+        guard device.device < job.devices.count,
             job.devices[device.device].phase == .due, let due = job.devices[device.device].pushParts()
         else { return shard.late() }
         let index = device.device
@@ -249,6 +233,12 @@ final class Sender {
         made.append(MadePush(device: device, client: client, push: push))
     }
 
+    /// The push of a badge update is made: it leaves in this turn.
+    func send(_ update: BadgeUpdate, _ index: Int, _ push: Push, by client: AppContext.Client) {
+        made.append(MadePush(device: update.deviceRef(index), client: client, push: push))
+        shard.requestTurn()
+    }
+
     /// Gives the made pushes to the APNs clients.
     func sendMade() {
         shard.enter(.send)
@@ -257,7 +247,7 @@ final class Sender {
 
     private func send(_ made: MadePush) {
         let index = made.device.device
-        guard let job = work.recipient(made.device.work), index < job.devices.count,
+        guard let job = work.pushJob(made.device.work), index < job.devices.count,
             job.devices[index].phase == .due
         else { return shard.late() }
         switch made.client.apns.send(made.push, canRenew: true) {
@@ -266,8 +256,8 @@ final class Sender {
             job.leaveContentIfSent()
         case .held:
             job.devices[index].send()
-            backOff(job, index)
-        case .full: made.client.stalled.append(.recipient(made.device))
+            backOff(made.device)
+        case .full: made.client.stalled.append(made.device)
         // The process ends: the record is not settled and comes again.
         case .closed: break
         case .unfit(let fault): drop(made.device, .unfit(fault))
@@ -315,10 +305,14 @@ final class Sender {
             isSuspect: event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: shard.nowMs))
     }
 
-    /// The device backs off: nothing of it is in flight, so that the next push may come and replace this one.
-    func backOff(_ job: RecipientJob, _ index: Int) {
-        guard index < job.devices.count, job.devices[index].backOff() else { return shard.late() }
-        leaveQueue(job.devices[index].queueKey)
+    /// The device backs off: nothing of it is in flight, so that the next push may come and replace this one. A badge update
+    /// keeps its device.
+    private func backOff(_ device: DeviceRef) {
+        if work.badgeUpdate(device.work) != nil { return }
+        guard let job = work.recipient(device.work), device.device < job.devices.count,
+            job.devices[device.device].backOff()
+        else { return shard.late() }
+        leaveQueue(job.devices[device.device].queueKey)
     }
 
     // MARK: Hand-back
@@ -332,25 +326,19 @@ final class Sender {
         return withdrawn
     }
 
-    /// The same for badge updates.
-    func withdrawUpdates(_ isGoing: (WorkRef) -> Bool) -> [DeviceRef] {
-        var withdrawn: [DeviceRef] = []
-        for app in apps {
-            for client in app.clients { withdrawn += withdraw(.updatePush, from: client) { isGoing($0.work) } }
-        }
-        return withdrawn
+    func withdraw(from client: AppContext.Client, _ isGoing: (DeviceRef) -> Bool) -> [DeviceRef] {
+        let pushes = client.apns.withdrawUnsent { Tag($0).map { isGoing($0.device) } ?? false }
+        return pushes.compactMap { Tag($0.tag)?.device }
     }
 
-    func withdraw(
-        _ question: Question = .push, from client: AppContext.Client, _ isGoing: (DeviceRef) -> Bool
-    ) -> [DeviceRef] {
-        let pushes = client.apns.withdrawUnsent { bits in
-            guard let tag = Tag(bits), tag.question == question else { return false }
-            return isGoing(DeviceRef(work: tag.ref, device: Int(tag.index)))
+    /// Takes back the checked push of a ticket, with the number of its attempts. Returns false if it has ended in the client:
+    /// its outcome gives the result.
+    func takeBack(_ job: PushJob, _ index: Int, _ ticket: PushTicket) -> Bool {
+        guard let token = job.devices[index].push?.token, let client = job.app.client(for: token) else {
+            return true
         }
-        return pushes.compactMap { push in
-            Tag(push.tag).map { DeviceRef(work: $0.ref, device: Int($0.index)) }
-        }
+        job.devices[index].push?.attempts = Int16(clamping: client.apns.attempts(of: ticket))
+        return client.apns.withdraw(ticket)
     }
 
     // MARK: Check
@@ -407,8 +395,15 @@ final class Sender {
 
     /// Checks a device again after Redis could not answer.
     func retryCheck(_ device: DeviceRef) {
-        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return shard.late() }
-        check(job, device.device, ticket: job.devices[device.device].push?.check?.ticket)
+        guard let job = work.pushJob(device.work), job.isPushing(device.device) else { return shard.late() }
+        check(device, ticket: job.devices[device.device].push?.check?.ticket)
+    }
+
+    /// Checks a recipient's push, and leaves that of a badge update to `BadgeUpdates`.
+    private func check(_ device: DeviceRef, ticket: PushTicket?) {
+        if let job = work.recipient(device.work) { return check(job, device.device, ticket: ticket) }
+        updateChecks.append((device, ticket))
+        shard.requestTurn()
     }
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
@@ -475,8 +470,7 @@ final class Sender {
                 || changes.contains(UnstoredChanges.token(job.event.app.id, token.record.hex))
         else { return .goesOn }
         guard job.mayPark else {
-            shard.timers.schedule(
-                .retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
+            shard.timers.schedule(.retryCheck(job.deviceRef(index)), dueNanos: shard.retryNanos(failures: 1))
             return .kept
         }
         job.devices[index].push?.check = nil
@@ -517,8 +511,7 @@ final class Sender {
         let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
         switch verdict {
         case .askAgain:
-            shard.timers.schedule(
-                .retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
+            shard.timers.schedule(.retryCheck(job.deviceRef(index)), dueNanos: shard.retryNanos(failures: 1))
         case .send:
             job.devices[index].push?.check = nil
             job.devices[index].push?.checkedNanos = shard.nowNanos
@@ -532,7 +525,7 @@ final class Sender {
 
     /// Nothing prevents it: on to the client, or inside it; rendered again if the number has changed.
     func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
-        guard let ticket = check.ticket else { return makeReady(.recipient(job.deviceRef(index))) }
+        guard let ticket = check.ticket else { return makeReady(job.deviceRef(index)) }
         guard let due = job.devices[index].pushParts(), let client = job.event.app.client(for: due.token) else {
             return stop(job, index, ticket, .check(.stop(.noToken)))
         }
@@ -548,11 +541,7 @@ final class Sender {
     }
 
     private func stop(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?, _ cause: UnsentPush.Cause) {
-        if let ticket, let token = job.devices[index].push?.token, let client = job.event.app.client(for: token) {
-            job.devices[index].push?.attempts = Int16(clamping: client.apns.attempts(of: ticket))
-            // Else it has ended in the client, and its outcome gives the result.
-            guard client.apns.withdraw(ticket) else { return }
-        }
+        if let ticket, !takeBack(job, index, ticket) { return }
         drop(job.deviceRef(index), cause)
     }
 
@@ -594,12 +583,12 @@ final class Sender {
             shard.writes.refused(fault, nowNanos: shard.nowNanos)
             return go(job, index)
         }
-        shard.timers.schedule(.retryCheck(.recipient(job.deviceRef(index))), dueNanos: shard.retryNanos(failures: 1))
+        shard.timers.schedule(.retryCheck(job.deviceRef(index)), dueNanos: shard.retryNanos(failures: 1))
     }
 
     private func go(_ job: RecipientJob, _ index: Int) {
         job.devices[index].push?.hasPlace = true
-        makeReady(.recipient(job.deviceRef(index)))
+        makeReady(job.deviceRef(index))
     }
 
     // MARK: Parking
@@ -634,7 +623,7 @@ final class Sender {
                     park(overdue, of: client, isInTrouble)
                 }
                 guard isInTrouble else { continue }
-                park(Self.takeRecipients(from: &client.stalled) { _ in true }, of: client, true)
+                park(Self.take(from: &client.stalled) { work.recipient($0.work) != nil }, of: client, true)
             }
             parkPaced(app, full)
         }
@@ -668,20 +657,16 @@ final class Sender {
     }
 
     private func dropPaced(_ app: AppContext, _ isGoing: (DeviceRef) -> Bool) {
-        for device in Self.takeRecipients(from: &app.paced, isGoing) {
+        for device in Self.take(from: &app.paced, isGoing) {
             drop(device, .park(.rate, dueMs: shard.steadyMs, client: nil))
         }
     }
 
     /// Badge updates stay: they wait for room in memory.
-    private static func takeRecipients(
-        from targets: inout [PushTarget], _ isGoing: (DeviceRef) -> Bool
-    ) -> [DeviceRef] {
+    private static func take(from devices: inout [DeviceRef], _ isGoing: (DeviceRef) -> Bool) -> [DeviceRef] {
         var taken: [DeviceRef] = []
-        targets.removeAll { target in
-            guard case .recipient(let device) = target, taken.count < parkedPerLook, isGoing(device) else {
-                return false
-            }
+        devices.removeAll { device in
+            guard taken.count < parkedPerLook, isGoing(device) else { return false }
             taken.append(device)
             return true
         }
@@ -724,18 +709,16 @@ struct EndedPush {
 extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
-        let app = tag.question == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
         outcomes.append(
-            EndedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
+            EndedPush(
+                tag: tag, outcome: outcome, attempts: attempts,
+                credential: work.pushJob(tag.ref)?.app.credential(of: client)))
         shard.requestTurn()
     }
 
     func apns(_ client: APNsClient, didHold bits: UInt64) {
         guard let tag = Tag(bits) else { return shard.mistake("a pause with a tag that no push has") }
-        // A badge update that backs off keeps its device.
-        if tag.question != .push { return }
-        guard let job = work.recipient(tag.ref) else { return shard.late() }
-        backOff(job, Int(tag.index))
+        backOff(tag.device)
     }
 
     /// A push that backed off is about to be tried again. It is kept if another shard has a push in flight for the
@@ -743,7 +726,7 @@ extension Sender: APNsClientDelegate {
     /// time.
     private func tryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Passage {
         guard queues.isShared, job.devices[index].phase == .backingOff else { return .goesOn }
-        guard queues.enter(job.devices[index].queueKey, .recipient(job.deviceRef(index))) else {
+        guard queues.enter(job.devices[index].queueKey, job.deviceRef(index)) else {
             let badge = job.devices[index].push?.badge
             job.devices[index].push?.check = SendCheck(
                 ticket: ticket, answers: Answers(), subject: SendCheck.Subject(badge: badge))
@@ -756,14 +739,11 @@ extension Sender: APNsClientDelegate {
     /// A push waited in the client: step 15 applies at the moment its stream opens.
     func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
-        if tag.question == .updatePush {
-            updateChecks.append((DeviceRef(work: tag.ref, device: Int(tag.index)), ticket))
-            return shard.requestTurn()
-        }
-        guard let job = work.recipient(tag.ref), job.isPushing(Int(tag.index)) else {
+        guard work.pushJob(tag.ref)?.isPushing(Int(tag.index)) ?? false else {
             _ = client.withdraw(ticket)
             return shard.late()
         }
+        guard let job = work.recipient(tag.ref) else { return check(tag.device, ticket: ticket) }
         if TestBreak.isOn(.noRecheck) {
             let subject = SendCheck.Subject(badge: job.devices[Int(tag.index)].push?.badge)
             return goOn(job, Int(tag.index), SendCheck(ticket: ticket, answers: Answers(), subject: subject))
@@ -779,9 +759,9 @@ extension Sender: APNsClientDelegate {
         if event != .hasRoom { return }
         for app in apps {
             for waiting in app.clients where waiting.apns === client {
-                let targets = waiting.stalled
+                let devices = waiting.stalled
                 waiting.stalled = []
-                for target in targets { makeReady(target) }
+                for device in devices { makeReady(device) }
             }
         }
     }
