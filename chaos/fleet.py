@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from chaos.evidence import Assignment, Exit, Instant
+from chaos.schedule import BASE, THIS
 from chaos.servers import SetupFault, Worker, now_ms
 from chaos.settings import Settings
 
@@ -37,7 +38,8 @@ class Fleet:
     def __getitem__(self, name: str) -> Worker:
         """The worker of that name; it is made, and not started, where there is none."""
         if name not in self._workers:
-            self._workers[name] = Worker(name, self._settings.folder, self._settings.binary, self._config, self.env)
+            program = self._settings.program(BASE if name in self._settings.of_base else THIS)
+            self._workers[name] = Worker(name, self._settings.folder, program, self._config, self.env)
         return self._workers[name]
 
     def __iter__(self) -> Iterator[Worker]:

@@ -59,6 +59,8 @@ class Nemesis(threading.Thread):
         self._world.say(f"{action.verb} {action.target}")
         if action.verb == "await":
             return self._world.fleet.await_ends()
+        if action.verb == "drain":
+            return self._world.drain()
         self._note(action)
         prefix, _, order = action.verb.partition("-")
         if prefix == "kafka":
@@ -102,5 +104,7 @@ class Nemesis(threading.Thread):
             if self._world.plain is not None:
                 self._world.plain.start(action.target)
             self._world.fleet.await_end(worker)
+            if action.version:
+                worker.command[0] = str(self._world.settings.program(action.version))
             worker.open()
             self.instants.append(Instant(now_ms(), "started", worker.name, breaks=True))

@@ -20,11 +20,15 @@ class Action:
     # Of an APNs rule: its end and what it does.
     until_s: float = 0.0
     rule: dict[str, Any] = field(default_factory=dict)
+    # A start takes this version's binary (`BASE`, `THIS`); empty: the worker keeps its binary.
+    version: str = ""
 
     def __str__(self) -> str:
         text = f"{self.at_s:6.2f} s  {self.verb}"
         if self.target:
             text += f" {self.target}"
+        if self.version:
+            text += f" by the binary of {self.version}"
         if self.rule:
             text += f" until {self.until_s:.2f} s: {self.rule}"
         return text
@@ -51,6 +55,10 @@ class Shape:
 
 
 Maker = Callable[[random.Random, Shape], list[Action]]
+
+# The binaries of a run with two versions: an earlier commit's, and this tree's.
+BASE = "base"
+THIS = "this"
 
 
 def _at(rng: random.Random, shape: Shape, low: float = 0.2, high: float = 0.45) -> float:
@@ -84,11 +92,11 @@ def rolling_fast(rng: random.Random, shape: Shape) -> list[Action]:
     return _replaced(shape, _at(rng, shape, 0.05, 0.3), 3.0)
 
 
-def _replaced(shape: Shape, at: float, every_s: float) -> list[Action]:
+def _replaced(shape: Shape, at: float, every_s: float, verb: str = "term", version: str = "") -> list[Action]:
     """One worker after the other."""
     actions: list[Action] = []
     for worker in shape.workers:
-        actions += [Action(at, "term", worker), Action(at + 1.0, "start", worker)]
+        actions += [Action(at, verb, worker), Action(at + 1.0, "start", worker, version=version)]
         at += every_s
     return actions
 
@@ -302,6 +310,58 @@ def kafka_move_late_backup(rng: random.Random, shape: Shape) -> list[Action]:
     return [*kafka_move(rng, shape), Action(backup, "redis-backup"), Action(restore, "redis-restore")]
 
 
+def upgrade(rng: random.Random, shape: Shape, verb: str = "term", version: str = THIS) -> list[Action]:
+    return _replaced(shape, _at(rng, shape, 0.15, 0.25), shape.seconds * 0.2, verb, version)
+
+
+def upgrade_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    return upgrade(rng, shape, "kill")
+
+
+def unavailable_upgrade(rng: random.Random, shape: Shape) -> list[Action]:
+    """Both versions park while they run side by side, and each reads what the other one has parked."""
+    return apns_503(rng, shape) + upgrade(rng, shape)
+
+
+def unavailable_upgrade_all(rng: random.Random, shape: Shape) -> list[Action]:
+    """All end with pushes that wait for APNs, before the first one starts with the other binary."""
+    at = _at(rng, shape, 0.36, 0.45)
+    ends = [Action(at, "term", worker) for worker in shape.workers]
+    starts = [Action(at + 1.0, "start", worker, version=THIS) for worker in shape.workers]
+    return [*apns_503(rng, shape), *ends, *starts]
+
+
+def mixed(rng: random.Random, shape: Shape) -> list[Action]:
+    """Side by side all the time; restarts without a change of the version give each one's partitions to the other."""
+    actions: list[Action] = []
+    for number, verb in enumerate(("term", "kill", "term", "kill")):
+        at = (0.12 + 0.2 * number + rng.uniform(0, 0.06)) * shape.seconds
+        worker = shape.workers[number % len(shape.workers)]
+        actions += [Action(at, verb, worker), Action(at + 1.0, "start", worker)]
+    return actions
+
+
+def unavailable_mixed(rng: random.Random, shape: Shape) -> list[Action]:
+    return apns_503(rng, shape) + mixed(rng, shape)
+
+
+def downgrade(rng: random.Random, shape: Shape, verb: str = "term") -> list[Action]:
+    """Work is parked, and all of it has ended before the first worker goes back."""
+    rule = {"match": {}, "answer": {"status": 503, "reason": "ServiceUnavailable"}}
+    end = shape.seconds * 0.2
+    parked = Action(shape.seconds * 0.05, "apns-rule", until_s=end, rule=rule)
+    return [parked, Action(end, "drain"), *_replaced(shape, _at(rng, shape, 0.4, 0.45), end, verb, BASE)]
+
+
+def downgrade_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    return downgrade(rng, shape, "kill")
+
+
+def unavailable_downgrade(rng: random.Random, shape: Shape) -> list[Action]:
+    """Without waiting for what is parked."""
+    return apns_503(rng, shape) + upgrade(rng, shape, version=BASE)
+
+
 def cluster_kill(rng: random.Random, shape: Shape) -> list[Action]:
     """A master dies, its replica takes over after the node timeout, and it comes back as that one's replica."""
     at, shard = _at(rng, shape), _shard(rng)
@@ -452,11 +512,26 @@ SENTINEL_FAULTS: dict[str, Maker] = {
     "sentinel-kill+kill": sentinel_kill_kill,
 }
 
-ALL_FAULTS = FAULTS | SINGLE_FAULTS | CLUSTER_FAULTS | SENTINEL_FAULTS
+# Of two binaries.
+VERSION_FAULTS: dict[str, Maker] = {
+    "upgrade": upgrade,
+    "upgrade-kill": upgrade_kill,
+    "503+upgrade": unavailable_upgrade,
+    "503+upgrade-all": unavailable_upgrade_all,
+    "mixed": mixed,
+    "503+mixed": unavailable_mixed,
+    "downgrade": downgrade,
+    "downgrade-kill": downgrade_kill,
+    "503+downgrade": unavailable_downgrade,
+}
+
+ALL_FAULTS = FAULTS | SINGLE_FAULTS | CLUSTER_FAULTS | SENTINEL_FAULTS | VERSION_FAULTS
 
 
-def kinds_of(redis: str) -> list[str]:
-    """What can be played on such a Redis, a group's own kinds first."""
+def kinds_of(redis: str, has_base: bool = False) -> list[str]:
+    """What can be played on such a Redis, a group's own kinds first; with two binaries, the kinds of two versions."""
+    if has_base:
+        return list(VERSION_FAULTS)
     own = {"cluster": CLUSTER_FAULTS, "sentinel": SENTINEL_FAULTS}.get(redis, {})
     return [*own, *FAULTS] if own else [*FAULTS, *SINGLE_FAULTS]
 
@@ -474,4 +549,11 @@ def fault_of(seed: int, kinds: Sequence[str]) -> str:
 
 def broker_of(fault: str) -> str:
     """Where a kind is played unless told otherwise: a rollout is not judged by the embedded broker's rebalances."""
-    return "tansu" if "rolling" in fault else "embedded"
+    return "tansu" if "rolling" in fault or fault in VERSION_FAULTS else "embedded"
+
+
+def of_base(fault: str, workers: tuple[str, ...]) -> tuple[str, ...]:
+    """Who begins with the earlier binary."""
+    if "mixed" in fault:
+        return workers[::2]
+    return workers if "upgrade" in fault else ()

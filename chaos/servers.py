@@ -267,9 +267,16 @@ class Worker(Process):
 
 
 def configuration(
-    broker: str, redis_place: str, simulator: Simulator, session_ms: int, shards: int, in_flight: int, window: int
+    broker: str,
+    redis_place: str,
+    simulator: Simulator,
+    session_ms: int,
+    shards: int,
+    in_flight: int,
+    window: int,
+    coalesce_s: float = 0,
 ) -> str:
-    """The workers' configuration file."""
+    """The workers' configuration file, of keys that every version knows."""
     facts = simulator.facts
     return f"""\
 kafka:
@@ -294,6 +301,7 @@ apps:
     profile: rc
     strategy: 1
     limits: {{ in_flight: {in_flight} }}
+    coalesce: {{ window_s: {coalesce_s} }}
 window:
   records: {window}
 http:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.evidence import INPUTS
-from chaos.schedule import Action, Shape
+from chaos.schedule import BASE, Action, Shape
 from chaos.traffic import Load
 
 
@@ -37,6 +37,14 @@ class Settings:
     broker: str = "embedded"
     tansu: Path | None = None
     worker_env: dict[str, str] = field(default_factory=dict)
+    # An earlier binary, and who begins with it.
+    base: Path | None = None
+    of_base: tuple[str, ...] = ()
+    # The window of bursts; 0: none.
+    coalesce_s: float = 0.0
+
+    def program(self, version: str) -> Path:
+        return self.base if version == BASE and self.base else self.binary
 
     @property
     def session_ms(self) -> int:

@@ -61,6 +61,9 @@ class Load:
     users: int = 90
     # Users with a live desktop, whose phones stay silent for it; half of the phones are live too.
     desktops: int = 0
+    # Users with a live desktop and phones that are pushed later: after a hold in memory, and in `carillon.parked`.
+    holders: int = 0
+    parkers: int = 0
 
 
 ROLES = (
@@ -75,6 +78,8 @@ ROLES = (
     ("reporter", 6),
     ("muted", 6),
 )
+# How long the phones of users with a live desktop wait; 0: for good.
+HOLDS = {"desktop": 0, "holder": 2, "parker": 6}
 
 
 def population(seed: int, load: Load) -> Population:
@@ -82,7 +87,7 @@ def population(seed: int, load: Load) -> Population:
     people = Population(users=[f"u{index:03d}" for index in range(load.users)])
     names = list(people.users)
     rng.shuffle(names)
-    for role, count in (*ROLES, ("desktop", load.desktops)):
+    for role, count in (*ROLES, ("desktop", load.desktops), ("holder", load.holders), ("parker", load.parkers)):
         for _ in range(min(count, len(names))):
             people.roles[names.pop()] = role
     for uid in names:
@@ -99,7 +104,7 @@ def population(seed: int, load: Load) -> Population:
 
 
 def _state(rng: random.Random, role: str) -> str:
-    if role == "desktop":
+    if role in HOLDS:
         return rng.choice(["", "fg"])
     return role if role in ("fg", "bg") else ""
 
@@ -121,7 +126,7 @@ def _devices(rng: random.Random, people: Population, uid: str) -> None:
         if role == "dead":
             token = DEAD_PREFIX + token[len(DEAD_PREFIX) :]
         people.tokens[(uid, device)] = (token, 1)
-    if role == "desktop":
+    if role in HOLDS:
         people.devices.append(Device(uid, f"pc-{uid}", "desktop"))
 
 
@@ -150,9 +155,10 @@ def first_records(people: Population, at_ms: int) -> list[Send]:
     sends: list[Send] = []
     for index, ((uid, device), (token, version)) in enumerate(people.tokens.items()):
         sends.append(Send(at_ms, USER_STATE, uid, bind(f"b{index}", at_ms, uid, device, token, version)))
-    for uid in people.of_role("desktop"):
-        fields = {"uid": uid, "push_when_desktop_online": False, "hold_s": 0}
-        sends.append(Send(at_ms, USER_STATE, uid, _record("settings", f"se-{uid}", at_ms, **fields)))
+    for role, hold_s in HOLDS.items():
+        for uid in people.of_role(role):
+            fields = {"uid": uid, "push_when_desktop_online": False, "hold_s": hold_s}
+            sends.append(Send(at_ms, USER_STATE, uid, _record("settings", f"se-{uid}", at_ms, **fields)))
     for index, uid in enumerate(people.of_role("muted")):
         for group, members in people.groups.items():
             if uid in members:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from chaos import stores, traffic
 from chaos.evidence import (
@@ -40,6 +41,8 @@ from chaos.plain import Plain
 from chaos.servers import Broker, BrokerDied, SetupFault, Simulator, TansuBroker, configuration, now_ms
 from chaos.settings import Settings
 
+# The exit code of a worker that cannot use its configuration file.
+BAD_CONFIGURATION = 78
 # Until the last deliveries of a run are acknowledged.
 DIGESTION_S = 1.0
 
@@ -121,6 +124,8 @@ class World:
         self.base_ms = planned
         self.open_simulator(now_ms())
         self.config.write_text(self._configuration())
+        if self.settings.base:
+            self._ask(self.settings.base, "--offline")
         self._write_redis()
         self._write_first()
         self._watch()
@@ -153,6 +158,7 @@ class World:
             settings.shards,
             settings.in_flight,
             settings.window,
+            settings.coalesce_s,
         )
 
     def _write_redis(self) -> None:
@@ -214,17 +220,32 @@ class World:
         self._commits = self.watcher.commits
         self.broker = self.mirror.broker
         self.config.write_text(self._configuration())
-        self._check()
+        if self._ask(self.settings.binary):
+            raise SetupFault(f"`carillon check` refuses the other Kafka cluster: {self.folder / 'check.out'}")
         self.watcher = Watcher(self.broker.bootstrap, self.settings.partitions, begins=self.mirror.begins)
         self.watcher.start()
 
-    def _check(self) -> None:
-        """As the recipe has it before the workers start."""
-        command = [str(self.settings.binary), "check", "--config", str(self.config)]
+    def _ask(self, binary: Path, *options: str) -> int:
+        """`carillon check`, before workers start. Gives its exit code."""
+        command = [str(binary), "check", "--config", str(self.config), *options]
         with (self.folder / "check.out").open("wb") as out:
             ended = subprocess.run(command, stdout=out, stderr=out, timeout=60, env={**os.environ, **self.fleet.env})
-        if ended.returncode != 0:
-            raise SetupFault(f"`carillon check` refuses the other Kafka cluster: {self.folder / 'check.out'}")
+        if ended.returncode == BAD_CONFIGURATION:
+            raise SetupFault(
+                f"{binary} refuses {self.config}, and exits with {BAD_CONFIGURATION}: an earlier version does not know "
+                "newer keys. As long as it may run, give all workers a file without them (here: `configuration` in "
+                f"chaos/servers.py). {self.folder / 'check.out'} names the keys"
+            )
+        return ended.returncode
+
+    def drain(self, seconds: float = 60) -> None:
+        """Waits until the workers' own topics are settled: nothing is parked."""
+        end = time.monotonic() + seconds
+        while not all(self.watcher.is_through(topic) for topic in (CHUNKS, PARKED)):
+            if time.monotonic() > end:
+                raise SetupFault(f"work was still parked after {seconds} s")
+            time.sleep(0.1)
+        self.say("nothing is parked")
 
     # Traffic.
 
@@ -327,6 +348,7 @@ class World:
             redis=settings.redis,
             workers=len(settings.shape.workers),
             delay_ms=settings.delay_ms,
+            burst_ms=int(settings.coalesce_s * 1000),
             base_ms=self.base_ms,
             partitions=settings.input_partitions,
             single=settings.fault == "single",

@@ -18,6 +18,8 @@ ROLLOUT_MS = 2000
 RETURN_MS = 10_000
 # Timers of the simulator are exact to a millisecond, times are whole ones.
 ROUNDING_MS = 2
+# The end of a burst comes so late on a busy machine.
+BURST_MS = 500
 # How long an incident is held to account for what is late.
 INCIDENT_MS = 15_000
 # What nothing waits for: the machine's own pauses.
@@ -61,6 +63,10 @@ def order(facts: Facts) -> Iterator[Finding]:
         # A resend, a fallback from the long connection and what an incident made to be read again may come later.
         if first[push.apns_id] is not push or push.uid in live or facts.broke_between(event.at_ms, push.at_ms):
             continue
+        # The push waited for its burst's end.
+        is_soon = push.at_ms - before[1].at_ms <= facts.evidence.run.burst_ms + BURST_MS
+        if facts.evidence.run.burst_ms and is_soon and never_waits(before[0], push.uid):
+            continue
         if duplicates.forgotten(facts, push) or duplicates.decided_anew(facts, event, push.uid, push.at_ms):
             facts.allowed["order"] += 1
             continue
@@ -72,6 +78,13 @@ def order(facts: Facts) -> Iterator[Finding]:
             facts.device_of(push),
             (facts.event_text(event), facts.push_text(push), facts.event_text(before[0]), facts.push_text(before[1])),
         )
+
+
+def never_waits(event: Event, uid: str) -> bool:
+    """Whether the event goes before a burst of its conversation has ended: revokes, forced pushes and mentions do."""
+    force, mention = event.value["push"].get("force", {}), event.value.get("mention", {})
+    is_forced = force.get("mode") == "all" or uid in force.get("uids", [])
+    return event.kind == "revoke" or is_forced or bool(mention.get("all")) or uid in mention.get("uids", [])
 
 
 def overlap(facts: Facts) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from chaos.checks import duplicates
-from chaos.evidence import EVENTS, Read
+from chaos.evidence import CHUNKS, EVENTS, PARKED, Read
+from chaos.facts import PARKED as WAITS
 from chaos.facts import Event, Facts
 from chaos.findings import Finding
 
@@ -17,6 +18,7 @@ EXIT_MS = 15_000
 
 def check(facts: Facts) -> Iterator[Finding]:
     yield from lost(facts)
+    yield from left_parked(facts)
     yield from stuck(facts)
     yield from exits(facts)
     yield from verdicts(facts)
@@ -59,6 +61,20 @@ def lost(facts: Facts) -> Iterator[Finding]:
                     uid,
                     evidence=(facts.event_text(event), *(facts.push_text(push) for push in pushed)),
                 )
+
+
+def left_parked(facts: Facts) -> Iterator[Finding]:
+    """A parked device of a user who has final records ends with its own, or with that of the whole user."""
+    parked = {
+        (record.value["event_id"], record.value["uid"], record.value["device"]): record
+        for record in facts.evidence.results
+        if record.value.get("verdict") == WAITS and record.value.get("device")
+    }
+    for (event_id, uid, device), record in parked.items():
+        ended = {final.value.get("device", "") for final in facts.results.get((event_id, uid), [])}
+        if ended and not ended & {"", device}:
+            text = "the device was parked, and has no final record"
+            yield Finding("lost", text, event_id, uid, device, (facts.record_text(record),))
 
 
 def stuck(facts: Facts) -> Iterator[Finding]:
@@ -241,6 +257,9 @@ def uninvited(facts: Facts) -> Iterator[Finding]:
 def dead_letters(facts: Facts) -> Iterator[Finding]:
     names = ("carillon-topic", "carillon-partition", "carillon-offset")
     found = {tuple(read.headers.get(name) for name in names) for read in facts.evidence.dead}
+    for topic, partition, offset in sorted(place for place in found if place[0] in (CHUNKS, PARKED)):
+        text = f"{topic}[{partition}]@{offset}"
+        yield Finding("dead-letter", "a record of the workers' own topics is a dead letter", evidence=(text,))
     for record in facts.evidence.produced:
         place = (record.topic, str(record.partition), str(record.offset))
         text = f"{record.topic}[{record.partition}]@{record.offset}"

@@ -64,6 +64,14 @@ def lose_a_record(evidence: Evidence) -> None:
     evidence.results.remove(record_of(evidence, "m3", "eve"))
 
 
+def leave_a_device_parked(evidence: Evidence) -> None:
+    pid = push_of(evidence, "m1", "a2").apns_id
+    record = next(record for record in evidence.results if record.value.get("pid") == pid)
+    evidence.pushes = numbered([push for push in evidence.pushes if push.apns_id != pid])
+    evidence.results.remove(record)
+    evidence.results.append(replace(record, value={**record.value, "verdict": "parked"}))
+
+
 def leave_a_partition(evidence: Evidence) -> None:
     _, end = evidence.run.ends[EVENTS]["0"]
     evidence.run.ends[EVENTS]["0"] = (end - 1, end)
@@ -248,6 +256,7 @@ def count_an_outcome_twice(evidence: Evidence) -> None:
 Falsify = Callable[[Evidence], None]
 CASES: list[tuple[Falsify, tuple[str, str, str, str]]] = [
     (lose_a_record, ("lost", "e-m3", "eve", "")),
+    (leave_a_device_parked, ("lost", "e-m1", "ann", "ann-2")),
     (leave_a_partition, ("stuck", "e-m14", "", "")),
     (end_badly, ("exit", "", "", "")),
     (contradict_a_verdict, ("verdict", "e-m6", "dan", "dan-1")),

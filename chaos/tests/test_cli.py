@@ -103,4 +103,4 @@ def test_a_broken_worker_is_told_by_its_environment(tmp_path: Path) -> None:
 def test_a_binary_with_librdkafka_linked_in_is_refused_for_tansu() -> None:
     """`/bin/true` loads no librdkafka either."""
     with pytest.raises(SetupFault, match="--broker embedded"):
-        cli._tansu(Path("/bin/true"))
+        cli._tansu([Path("/bin/true")])

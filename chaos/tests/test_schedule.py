@@ -13,7 +13,7 @@ from chaos.evidence import EVENTS, USER_STATE
 from chaos.findings import KINDS
 from chaos.fleet import told_by
 from chaos.nemesis import scenario
-from chaos.schedule import FAULTS, SINGLE_FAULTS, Action, Shape
+from chaos.schedule import FAULTS, SINGLE_FAULTS, VERSION_FAULTS, Action, Shape
 from chaos.traffic import BIG_GROUP, DEAD_PREFIX, Load, Send, Story, first_records, population
 
 BASE = 1_700_000_000_000
@@ -24,7 +24,7 @@ def story(seed: int) -> list[Send]:
     return Story(seed, load, population(seed, load), BASE).tell()
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *SINGLE_FAULTS])
+@pytest.mark.parametrize("fault", [*FAULTS, *SINGLE_FAULTS, *VERSION_FAULTS])
 def test_a_schedule_is_the_same_for_the_same_seed(fault: str) -> None:
     shape = Shape()
     assert schedule.make(fault, 7, shape) == schedule.make(fault, 7, shape)
