@@ -47,8 +47,8 @@ DEFECTS = [
         "left-marked",
         "a recipient whose queued push is left to the next owner is marked as finished",
         PIPELINE + "Path/Dispatch/Dispatcher.swift",
-        "job.isPushing(device.device) else { return shard.late() }\n        job.machine.leaveUnmarked()\n",
-        "job.isPushing(device.device) else { return shard.late() }\n"
+        "job.isPushing(device.device) else { return shard.noteLate() }\n        job.machine.leaveUnmarked()\n",
+        "job.isPushing(device.device) else { return shard.noteLate() }\n"
         '        if !mutant("left-marked") { job.machine.leaveUnmarked() }\n',
     ),
     Defect(

@@ -21,7 +21,7 @@ struct PipelineSourceTests {
         for source in try Self.sources() {
             let text = try Self.text(source)
             for match in text.matches(of: silent) {
-                Issue.record("\(source.lastPathComponent): \(match.output): shard.late() or shard.mistake()")
+                Issue.record("\(source.lastPathComponent): \(match.output): shard.noteLate() or shard.mistake()")
             }
         }
     }

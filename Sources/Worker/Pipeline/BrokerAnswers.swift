@@ -36,7 +36,7 @@ final class BrokerAnswers {
             for waiting in recorder.didSettleDelivery(event) { recipientEnds.endIfComplete(waiting) }
             eventEnds.release(event)
         case .chunk:
-            guard let event = planner.didSettle(tag.ref) else { return shard.late() }
+            guard let event = planner.didSettle(tag.ref) else { return shard.noteLate() }
             eventEnds.release(event)
         case .feedback: recorder.didSettleFeedback(tag.ref)
         case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)

@@ -231,7 +231,7 @@ final class Pipeline {
     /// All of a candidate is read: the decision, and the claim that makes it this worker's.
     private func decide(_ job: RecipientJob) {
         shard.enter(.decide)
-        guard let candidate = job.candidate else { return shard.late() }
+        guard let candidate = job.candidate else { return shard.noteLate() }
         if lookup.pass(job, to: .claiming) == .kept { return }
         if !job.uid.isEmpty, shard.isRedisBehind || userStates.mayHaveMissed(readNanos: job.readNanos) || isOld(job) {
             return lookup.postpone(job)
@@ -291,7 +291,7 @@ final class Pipeline {
 
     /// The script settles a claim that plain commands could not: its answer comes after those to later claims.
     private func settle(_ job: RecipientJob) {
-        if !claims.isClaiming(job.ref) { return shard.late() }
+        if !claims.isClaiming(job.ref) { return shard.noteLate() }
         lookup.keepPlace(job, at: .claiming)
         claims.settle(job)
     }
@@ -401,7 +401,7 @@ final class Pipeline {
     private func takeRefusedChunks() {
         planner.refused.takeAll { event, members in
             event.plan?.unackedCount -= 1
-            if !event.isHandedBack { fanOut.start(members, of: event) }
+            if !event.staysUnsettled { fanOut.start(members, of: event) }
             ends.release(event)
         }
     }
@@ -503,7 +503,7 @@ final class Pipeline {
 
     /// Hands back everything of these events that is not in flight; their offsets remain.
     private func handBack(_ isGoing: (EventJob) -> Bool, changes isGoingChange: (ChangeJob) -> Bool) {
-        work.events.forEach { if isGoing($0) { $0.parked?.isHandedBack = true } }
+        work.events.forEach { if isGoing($0) { $0.parked?.partitionGoes = true } }
         fanOut.handBack(isGoing)
         for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {
             dispatcher.withdrew(device)

@@ -235,7 +235,7 @@ struct DispatcherTests {
             job.silentConnections = [.init(device: "phone", connectionEpoch: 1)]
             try Self.route(job, ["phone"], world, parts)
             // Its push is noted in the mark at once, so that nothing of the device is kept.
-            job.flags.insert(.handedBack)
+            job.flags.insert(.partitionGoes)
             try Self.end(job, 0, Self.accepted, world, parts)
             try world.turn {
                 parts.recorder.sealIfEnded(job)

@@ -102,7 +102,7 @@ final class ShardContext {
     }
 
     /// An answer, a timer or an end came for work that has ended or gone on. That is normal, and nothing follows.
-    func late() { metrics.lateEvents.add() }
+    func noteLate() { metrics.lateEvents.add() }
 
     /// A state that cannot be: a mistake of this worker's own. A debug build stops; a release counts and logs it, and goes on.
     @inline(never)

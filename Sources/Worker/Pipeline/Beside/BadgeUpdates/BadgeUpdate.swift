@@ -118,8 +118,8 @@ final class BadgeUpdate: PushJob {
     /// The other owners update all devices again.
     func leave() {
         isLeft = true
-        for change in going?.changes ?? [] { change.isHandedBack = true }
-        for event in going?.events ?? [] { event.isHandedBack = true }
+        for change in going?.changes ?? [] { change.staysUnsettled = true }
+        for event in going?.events ?? [] { event.staysUnsettled = true }
     }
 
     var owner: Owner { Owner(app: app.id, uid: uid) }

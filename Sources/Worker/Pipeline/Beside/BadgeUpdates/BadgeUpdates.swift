@@ -100,7 +100,7 @@ final class BadgeUpdates {
 
     /// Reads the devices to update. From now on another read starts a new update.
     func start(_ ref: WorkRef) {
-        guard let update = work.badgeUpdate(ref) else { return shard.late() }
+        guard let update = work.badgeUpdate(ref) else { return shard.noteLate() }
         if !mayUpdate(update), update.going == nil {
             return shard.timers.schedule(.badgeUpdate(ref), dueNanos: shard.nowNanos &+ Self.pauseNanos)
         }
@@ -156,7 +156,7 @@ final class BadgeUpdates {
         let index = device.device
         guard let update = work.badgeUpdate(device.work), update.isPushing(index),
             let token = update.devices[index].push?.token
-        else { return shard.late() }
+        else { return shard.noteLate() }
         update.devices[index].push?.check = SendCheck(ticket: ticket, answers: Answers(3), subject: .push)
         update.readings[index] = BadgeUpdate.Reading()
         if let newest = update.newest, newest.untilNanos <= shard.nowNanos { return stop(update, index, .expired) }
@@ -177,7 +177,7 @@ final class BadgeUpdates {
         _ note: (inout BadgeUpdate.Reading) -> Void = { _ in }
     ) {
         guard update.isPushing(index), var check = update.devices[index].push?.check, check.answers.awaited > 0 else {
-            return shard.late()
+            return shard.noteLate()
         }
         note(&update.readings[index])
         if !isOwned { check.facts.isTokenOwned = false }
@@ -241,7 +241,7 @@ final class BadgeUpdates {
     /// APNs' answer. Nothing waits for the removal of a dead token: after a crash the next push is refused too.
     func didEnd(_ update: BadgeUpdate, _ push: EndedPush) {
         let index = Int(push.tag.index)
-        guard update.isPushing(index), let ended = update.devices[index].pushParts() else { return shard.late() }
+        guard update.isPushing(index), let ended = update.devices[index].pushParts() else { return shard.noteLate() }
         let ending = Ending(push.outcome, token: ended.token, isForced: false)
         end(update, index, ending.verdict, ending.reason) { record in
             record.label = ending.label
@@ -264,7 +264,7 @@ final class BadgeUpdates {
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
         let left = update.devices[index].end()
-        if left == .nothing { return shard.late() }
+        if left == .nothing { return shard.noteLate() }
         let device = update.devices[index]
         // The alerts' records contain their numbers. A repeated number has no record of its own.
         if update.newest == nil, let reason {
@@ -282,7 +282,7 @@ final class BadgeUpdates {
     }
 
     func didSettleRecord(_ ref: WorkRef) {
-        guard let update = work.badgeUpdate(ref) else { return shard.late() }
+        guard let update = work.badgeUpdate(ref) else { return shard.noteLate() }
         update.unackedRecords -= 1
         endIfComplete(update)
     }
@@ -356,7 +356,7 @@ final class BadgeUpdates {
     // Answers of Redis about badge updates.
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
+        guard let update = work.badgeUpdate(tag.ref) else { return shard.noteLate() }
         let index = Int(tag.index)
         switch tag.question {
         case .updateUser:
@@ -374,7 +374,9 @@ final class BadgeUpdates {
             let size = reply.int64 ?? 0
             checked(update, index) { $0.size = size }
         case .updateOwner:
-            guard update.isPushing(index), let token = update.devices[index].push?.token else { return shard.late() }
+            guard update.isPushing(index), let token = update.devices[index].push?.token else {
+                return shard.noteLate()
+            }
             checked(update, index, isOwned: OwnerReply.allows(reply, uid: update.uid, token: token))
         default: break
         }
@@ -382,7 +384,7 @@ final class BadgeUpdates {
 
     /// A key that can never be read counts as absent. Without the number nothing is pushed.
     func didFail(_ tag: Tag, isAbsent: Bool) {
-        guard let update = work.badgeUpdate(tag.ref) else { return shard.late() }
+        guard let update = work.badgeUpdate(tag.ref) else { return shard.noteLate() }
         switch tag.question {
         case .updateUser, .updateDevices: answered(update, failed: !isAbsent)
         case .updateOwner where isAbsent: checked(update, Int(tag.index), isOwned: false)

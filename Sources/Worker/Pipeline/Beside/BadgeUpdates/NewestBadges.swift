@@ -132,7 +132,7 @@ final class NewestBadges {
     }
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
-        guard let look = looks.find(tag.ref) else { return shard.late() }
+        guard let look = looks.find(tag.ref) else { return shard.noteLate() }
         guard tag.question == .newestSize else {
             look.base = BadgeReading(base: reply)
             return
@@ -159,7 +159,7 @@ final class NewestBadges {
     func didFail(_ tag: Tag) { end(tag.ref, isHigher: true) }
 
     private func end(_ ref: WorkRef, isHigher: Bool) {
-        guard let look = looks.find(ref) else { return shard.late() }
+        guard let look = looks.find(ref) else { return shard.noteLate() }
         looks.remove(ref)
         if isHigher {
             sendAgain(look.accepted)

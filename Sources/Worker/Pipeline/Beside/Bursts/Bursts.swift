@@ -91,7 +91,7 @@ final class Bursts {
     ///   again before it is sent.
     func didLook(_ ref: WorkRef, _ claim: ClaimReply?) {
         guard let job = work.recipient(ref), let burst = job.burstPlace, let place = burst.place else {
-            return shard.late()
+            return shard.noteLate()
         }
         burst.place = nil
         var isAlive = true

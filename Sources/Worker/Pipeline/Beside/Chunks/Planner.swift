@@ -87,7 +87,7 @@ final class Planner {
 
     /// The broker will never accept the chunk. It counts as open until its members are started here.
     func didGiveUp(_ ref: WorkRef) {
-        guard let chunk = pending.find(ref) else { return shard.late() }
+        guard let chunk = pending.find(ref) else { return shard.noteLate() }
         pending.remove(ref)
         refused.append((chunk.event, chunk.members))
         shard.requestTurn()

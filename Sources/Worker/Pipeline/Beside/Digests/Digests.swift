@@ -69,7 +69,7 @@ final class Digests {
 
     private func didClaimDue(_ tag: Tag, _ reply: borrowing RedisReply) {
         guard let leaseMs = leases.first(where: { $0.round == tag.ref.generation })?.leaseMs else {
-            return shard.late()
+            return shard.noteLate()
         }
         var found: [DigestJob] = []
         reply.forEach { element in

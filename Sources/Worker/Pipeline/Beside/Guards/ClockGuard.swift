@@ -53,7 +53,7 @@ final class ClockGuard {
     /// - Parameter sentNanos: when it was sent, monotonic; nil if a later heartbeat was sent since.
     func didBeat(_ server: Int, _ beat: StateStore.Beat, sentNanos: UInt64?) {
         shard.redisIsAt(ms: beat.nowMs)
-        guard let sentNanos else { return shard.late() }
+        guard let sentNanos else { return shard.noteLate() }
         guard server == self.server else { return }
         guard beat.isServerTime else { return verdict == .unknown ? ask() : () }
         askedNanos = sentNanos

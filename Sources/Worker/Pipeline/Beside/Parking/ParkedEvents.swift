@@ -113,7 +113,7 @@ final class ParkedEvents {
         }
         parking.written.takeAll(ends.release)
         parking.stayed.takeAll { event, open in
-            if !event.isHandedBack { fanOut.start(open, of: event) }
+            if !event.staysUnsettled { fanOut.start(open, of: event) }
             ends.release(event)
         }
         parking.due.takeAll(beginParked)

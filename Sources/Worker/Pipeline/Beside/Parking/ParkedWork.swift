@@ -48,7 +48,7 @@ final class ParkedWork {
     /// All of it parks again, so that its notes stay.
     var parksAgain = false
     /// Its partition goes to another owner, which continues from the record in the topic.
-    var isHandedBack = false
+    var partitionGoes = false
 
     var partition: TopicPartition { batch.partition }
     var place: RecordPlace { batch.place }

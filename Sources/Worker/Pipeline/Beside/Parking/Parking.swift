@@ -50,7 +50,7 @@ final class Parking {
         var ref = WorkRef.none
         var bytes = 0
         /// Its partition goes to another owner: a record that the broker refuses is left to that owner.
-        var isHandedBack = false
+        var partitionGoes = false
 
         init(_ record: Deferred, _ origin: Origin, _ places: [UTF8Key: Int]) {
             self.record = record
@@ -245,7 +245,7 @@ final class Parking {
 
     /// The broker has the record.
     func didSettle(_ ref: WorkRef) {
-        guard let one = pending.find(ref) else { return shard.late() }
+        guard let one = pending.find(ref) else { return shard.noteLate() }
         left(one)
         switch one.origin {
         case .arrival(let record, let intake):
@@ -261,16 +261,16 @@ final class Parking {
 
     /// The broker will never accept the record.
     func didGiveUp(_ ref: WorkRef) {
-        guard let one = pending.find(ref) else { return shard.late() }
+        guard let one = pending.find(ref) else { return shard.noteLate() }
         left(one)
         switch one.origin {
         case .arrival(let record, let intake):
-            if one.isHandedBack { return intake.mayEndRevocation() }
+            if one.partitionGoes { return intake.mayEndRevocation() }
             refused.append((record, intake))
         case .event(let event):
             stayed.append((event, one.record.open))
         case .batch(let batch, _):
-            if one.isHandedBack { return intake.mayEndRevocation() }
+            if one.partitionGoes { return intake.mayEndRevocation() }
             wheel.stay(one.record.open, of: batch)
         }
         shard.requestTurn()
@@ -399,7 +399,7 @@ final class Parking {
 
     /// The one recipient of the begun work has ended. A badge update that its event waits for may wait for later work of the line.
     func recipientEnded(_ work: ParkedWork) {
-        if work.isHandedBack { return }
+        if work.partitionGoes { return }
         forgetNotes(of: work)
         wheel.leaveLine(work)
     }
@@ -504,13 +504,13 @@ final class Parking {
         pending.forEach { one in
             switch one.origin {
             case .arrival(let record, let its):
-                if its === intake, isGoing(record.origin.partition) { one.isHandedBack = true }
-            case .batch(let batch, _): if intake === self.intake, isGoing(batch.partition) { one.isHandedBack = true }
+                if its === intake, isGoing(record.origin.partition) { one.partitionGoes = true }
+            case .batch(let batch, _): if intake === self.intake, isGoing(batch.partition) { one.partitionGoes = true }
             case .event: break
             }
         }
         for event in behindEarlier {
-            if let partition = event.origin?.partition, isGoing(partition) { event.isHandedBack = true }
+            if let partition = event.origin?.partition, isGoing(partition) { event.staysUnsettled = true }
         }
         refused.removeAll { $0.intake === intake && isGoing($0.record.origin.partition) }
         if intake !== self.intake { return }

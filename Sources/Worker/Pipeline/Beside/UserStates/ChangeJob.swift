@@ -41,8 +41,8 @@ final class ChangeJob {
     var generation: UInt32 = 0
     /// The record's key and bytes, if the stored settings may make it a bad record.
     var original: (key: [UInt8]?, value: [UInt8])?
-    /// Its partition went to another owner, which must repeat it: its offset must not be settled here.
-    var isHandedBack = false
+    /// Whether its partition's next owner must repeat it: its offset must not be settled here.
+    var staysUnsettled = false
 
     struct Origin {
         let intake: Intake
@@ -112,7 +112,7 @@ final class ChangeJob {
     /// Its offset may be committed.
     func settle() {
         guard let origin else { return }
-        if !isHandedBack {
+        if !staysUnsettled {
             origin.intake.settle(origin.record.place, counted, origin.record.partition.partition)
         }
         origin.intake.mayEndRevocation()

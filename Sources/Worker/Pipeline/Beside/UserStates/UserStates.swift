@@ -20,7 +20,7 @@ final class UserStates {
     private let results: (outbox: Outbox, topic: OutTopic)?
     private var changes: SlotTable<ChangeJob>
     /// The process ends: changes that Redis does not accept now are left to the partitions' next owner.
-    private var isHandedBack = false
+    private var processEnds = false
     private var repetition = ChangeRepetition()
     /// Called when all that was to be made again is.
     var didMakeAgain: () -> Void = {}
@@ -83,8 +83,8 @@ final class UserStates {
     /// The change has ended, also its pushes. Its record's next claim is paid, or the record is settled.
     func settle(_ job: ChangeJob) {
         guard let next = job.unpaid.first else { return job.settle() }
-        if isHandedBack { job.isHandedBack = true }
-        if job.isHandedBack {
+        if processEnds { job.staysUnsettled = true }
+        if job.staysUnsettled {
             owedCount -= job.unpaid.count
             return job.settle()
         }
@@ -98,7 +98,7 @@ final class UserStates {
     /// A claim that Redis has just refused. Another worker may read its record and pay it, and the user's number is not exact
     /// before. Without room nobody asks, and `UnstoredCounts` ends it by its time.
     func watch(_ request: ClaimRequest) {
-        if isHandedBack || shard.share.isWhole || changes.count >= shard.limits.changesMax / 4 { return }
+        if processEnds || shard.share.isWhole || changes.count >= shard.limits.changesMax / 4 { return }
         let job = ChangeJob(nil, .watched(OwedClaim(request, eventID: "")))
         job.ref = changes.insert(job)
         retryLater(job)
@@ -191,7 +191,7 @@ final class UserStates {
     }
 
     func didReply(_ ref: WorkRef, _ reply: borrowing RedisReply) {
-        guard let job = changes.find(ref) else { return shard.late() }
+        guard let job = changes.find(ref) else { return shard.noteLate() }
         if job.writes { shard.noteWritten() }
         // After the next step of this job, which waits behind other heavy changes.
         let wasHeavy = job.isHeavy
@@ -283,7 +283,7 @@ final class UserStates {
 
     func didFail(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
-        guard let job = changes.find(ref) else { return shard.late() }
+        guard let job = changes.find(ref) else { return shard.noteLate() }
         endHeavy(job)
         if fault.isLasting, case .owed(let owed, isClaimed: false) = job.task {
             // Nothing will count it any more; the mark stops a repeat.
@@ -301,7 +301,7 @@ final class UserStates {
 
     /// Leaves changes that wait for Redis unsettled. Sent ones continue to their answer.
     func handBack() {
-        isHandedBack = true
+        processEnds = true
         repetition.forget()
         var retried = binds.forget()
         changes.forEach { if $0.isWaitingForRetry { retried.append($0) } }
@@ -317,7 +317,7 @@ final class UserStates {
     }
 
     private func retryLater(_ job: ChangeJob) {
-        if isHandedBack { return leave(job) }
+        if processEnds { return leave(job) }
         if !job.awaitsMark { job.noteUnstored(shard) }
         job.isWaitingForRetry = true
         job.failures += 1
@@ -328,7 +328,7 @@ final class UserStates {
     }
 
     func retry(_ ref: WorkRef) {
-        guard let job = changes.find(ref), job.isWaitingForRetry else { return shard.late() }
+        guard let job = changes.find(ref), job.isWaitingForRetry else { return shard.noteLate() }
         job.isWaitingForRetry = false
         stopAwaiting(job)
         perform(job)
@@ -348,7 +348,7 @@ extension UserStates {
     /// A link is ready, possibly to another process: changes that the previous one accepted may not have been
     /// replicated.
     func serverMayHaveChanged() {
-        if isHandedBack { return }
+        if processEnds { return }
         let moved = repetition.takeMoved { generation(of: $0) }
         if moved == 0 { return }
         shard.log.info(
@@ -373,7 +373,7 @@ extension UserStates {
 
     /// Applies the queued changes; `didMakeAgain` follows. Returns false if there are none.
     func beginAgain() -> Bool {
-        guard !isHandedBack else { return false }
+        guard !processEnds else { return false }
         makeAgain()
         return repetition.isUnderWay
     }
@@ -400,7 +400,7 @@ extension UserStates {
 
     /// Redis accepted the change. If its keys moved to another process in this time, that one may lack the first steps.
     private func keep(_ job: ChangeJob, _ task: UserStateTask) {
-        guard let app = job.app, !isHandedBack, !TestBreak.isOn(.trustCopies), let again = task.repetition else {
+        guard let app = job.app, !processEnds, !TestBreak.isOn(.trustCopies), let again = task.repetition else {
             return
         }
         let isMoved = generation(of: task) != job.generation

@@ -161,15 +161,15 @@ final class Claims {
         case .claims: if let batch = together.answered(tag.ref) { didClaim(batch, reply) }
         case .owners: if let batch = owners.answered(tag.ref) { didReadOwners(batch, reply) }
         case .claim:
-            guard let job = claiming(tag.ref) else { return shard.late() }
+            guard let job = claiming(tag.ref) else { return shard.noteLate() }
             takeReply(reply, job)
         case .claimAdd, .claimCount, .claimLook:
             if let job = claiming(tag.ref) { didReplyPlainly(tag.question, reply, job) }
         case .owner:
-            guard let job = claiming(tag.ref), let candidate = job.candidate else { return shard.late() }
+            guard let job = claiming(tag.ref), let candidate = job.candidate else { return shard.noteLate() }
             takeOwner(reply, job, candidate, Int(tag.index))
         case .claimAcks:
-            guard let job = claiming(tag.ref) else { return shard.late() }
+            guard let job = claiming(tag.ref) else { return shard.noteLate() }
             job.candidate?.acknowledged = StateStore.devices(reply)
             answered(job, failed: false)
         default: break
@@ -235,12 +235,12 @@ final class Claims {
         case .claims: if let batch = together.answered(tag.ref) { didFailClaims(batch, fault) }
         case .owners: if let batch = owners.answered(tag.ref) { didFailOwners(batch, fault) }
         case .claim:
-            guard let job = claiming(tag.ref) else { return shard.late() }
+            guard let job = claiming(tag.ref) else { return shard.noteLate() }
             didFailClaim(job, fault)
         case .claimAdd, .claimCount, .claimLook:
             if let job = claiming(tag.ref) { didFailPlainly(fault, job) }
         case .owner:
-            guard let job = claiming(tag.ref) else { return shard.late() }
+            guard let job = claiming(tag.ref) else { return shard.noteLate() }
             // A token with an unreadable owner belongs to nobody.
             if isAbsent {
                 job.candidate?.lostTokens.append(Int(tag.index))

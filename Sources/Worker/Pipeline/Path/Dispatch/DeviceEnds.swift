@@ -28,7 +28,7 @@ final class DeviceEnds {
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
         let left = job.devices[index].end()
-        if left == .nothing { return shard.late() }
+        if left == .nothing { return shard.noteLate() }
         job.machine.deviceEnded()
         if verdict != .accepted {
             recorder.noteFailure(of: job, verdict: verdict, reason: reason)
@@ -93,7 +93,7 @@ final class DeviceEnds {
     /// The device's push waits outside memory from now on. Pushes behind it in its queue are parked in turn.
     func park(_ job: RecipientJob, _ index: Int, _ cause: ParkCause, dueMs: Int64, client: String? = nil) {
         let left = job.devices[index].park()
-        if left == .nothing { return shard.late() }
+        if left == .nothing { return shard.noteLate() }
         job.devices[index].push?.check = nil
         let parking = job.parking ?? RecipientParking()
         job.parking = parking

@@ -186,7 +186,7 @@ final class Dispatcher {
     /// acknowledge.
     func route(_ job: RecipientJob) {
         guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else {
-            return shard.late()
+            return shard.noteLate()
         }
         if job.parking != nil { recorder.countReturned(job) }
         // Fields only, here and below: a copy of the claim counts five references.
@@ -449,7 +449,7 @@ final class Dispatcher {
         let index = Int(push.tag.index)
         guard let job = work.recipient(push.tag.ref), job.isPushing(index),
             let ended = job.devices[index].pushParts()
-        else { return shard.late() }
+        else { return shard.noteLate() }
         let bound = ended.token
         if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
             devices.park(job, index, .retryAfter, dueMs: shard.steadyMs &+ retryAfterMs)
@@ -507,13 +507,13 @@ final class Dispatcher {
         job.devices[index].push?.isAccepted = true
         let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.isOpen
         job.unmarkedDevice = Int32(index)
-        if !isLast || recorder.outbox.isBehind || job.flags.contains(.handedBack) { notes.writeAccepted(of: job) }
+        if !isLast || recorder.outbox.isBehind || job.flags.contains(.partitionGoes) { notes.writeAccepted(of: job) }
     }
 
     /// A queued push is not sent.
     func didNotSend(_ unsent: UnsentPush) {
         guard let job = work.recipient(unsent.device.work), job.isPushing(unsent.device.device) else {
-            return shard.late()
+            return shard.noteLate()
         }
         let index = unsent.device.device
         switch unsent.cause {
@@ -559,7 +559,7 @@ final class Dispatcher {
 
     /// A message that was checked at the window's end and is not pushed.
     func drop(_ dropped: Bursts.Dropped) {
-        guard let job = work.recipient(dropped.recipient) else { return shard.late() }
+        guard let job = work.recipient(dropped.recipient) else { return shard.noteLate() }
         if dropped.reason == nil { job.machine.leaveUnmarked() }
         for index in job.devices.indices where job.devices[index].isMerging {
             devices.end(
@@ -596,20 +596,20 @@ final class Dispatcher {
             isLeft = true
         }
         // The next owner may come before the broker's answer about its record, also for pushes now in flight.
-        job.flags.insert(.handedBack)
+        job.flags.insert(.partitionGoes)
         if job.machine.isOpen { notes.writeAccepted(of: job) }
         if isLeft {
             job.machine.leaveUnmarked()
-            job.event.isHandedBack = true
+            job.event.staysUnsettled = true
         }
         ends.endIfComplete(job)
     }
 
     /// The APNs client returned a push without a stream.
     func withdrew(_ device: DeviceRef) {
-        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return shard.late() }
+        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return shard.noteLate() }
         job.machine.leaveUnmarked()
-        job.event.isHandedBack = true
+        job.event.staysUnsettled = true
         devices.replace(job, device.device)
     }
 }

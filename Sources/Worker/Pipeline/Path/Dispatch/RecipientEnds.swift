@@ -44,7 +44,7 @@ final class RecipientEnds {
 
     /// Reads everything again for another round.
     func decideAgain(_ job: RecipientJob) {
-        if !job.machine.decideAgain(Candidate(uid: job.uid, order: job.order)) { return shard.late() }
+        if !job.machine.decideAgain(Candidate(uid: job.uid, order: job.order)) { return shard.noteLate() }
         // A queued push has its number from the previous round: it is claimed again at its turn.
         for index in job.devices.indices where job.devices[index].isQueued {
             job.devices[index].push?.checkedNanos = 0
@@ -56,7 +56,7 @@ final class RecipientEnds {
 
     /// The twin has ended.
     func twinEnded(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.machine.waitsForTwin else { return shard.late() }
+        guard let job = work.recipient(ref), job.machine.waitsForTwin else { return shard.noteLate() }
         decideAgain(job)
     }
 
@@ -174,7 +174,7 @@ final class RecipientEnds {
             endIfComplete(job)
         }
         if let digest = event.digest { return putOff(digest, of: event) }
-        if event.parked?.isHandedBack ?? false { return event.isHandedBack = true }
+        if event.parked?.partitionGoes ?? false { return event.staysUnsettled = true }
         if !owesClaim, record.cause.isNotedInMark { notes.writeWait(of: job, record) }
         parking.expect(record, waits: own, noted: event.parked?.record.devices ?? [])
         let parting = job.parking ?? RecipientParking()
@@ -184,13 +184,13 @@ final class RecipientEnds {
 
     /// A digest is in Redis, so it is not parked: it is tried again soon, by any worker, and not only at the end of its lease.
     private func putOff(_ digest: DigestJob, of event: EventJob) {
-        event.isHandedBack = true
+        event.staysUnsettled = true
         try? shard.store.planDue(digest.user, atMs: shard.nowMs &+ Digests.againMs, tag: Tag.noteBits)
     }
 
     /// Its twin is in the topic from now on: it follows, so that one shard has both.
     private func follow(_ ref: WorkRef, _ record: ParkedRecord) {
-        guard let twin = work.recipient(ref), twin.machine.waitsForTwin else { return shard.late() }
+        guard let twin = work.recipient(ref), twin.machine.waitsForTwin else { return shard.noteLate() }
         guard twin.devices.isEmpty, twin.event.parked?.record.uid == nil, twin.event.digest == nil, twin.mayPark,
             twin.machine.followTwin()
         else { return twinEnded(ref) }

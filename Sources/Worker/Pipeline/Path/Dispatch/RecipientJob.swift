@@ -146,7 +146,7 @@ final class RecipientJob: PushJob {
         /// The lower number of its revoke is on the way to the devices.
         static let clearsBadge = Flags(rawValue: 1 << 12)
         /// Its partition goes to another owner.
-        static let handedBack = Flags(rawValue: 1 << 13)
+        static let partitionGoes = Flags(rawValue: 1 << 13)
         /// It cannot be parked: its record is too large for the topic.
         static let staysInMemory = Flags(rawValue: 1 << 14)
         /// A device acknowledged: the user has the message.

@@ -45,7 +45,7 @@ final class RecipientWaits {
 
     /// It is time to check for acks.
     func lookForAcks(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.earliestAckNanos != nil else { return shard.late() }
+        guard let job = work.recipient(ref), job.earliestAckNanos != nil else { return shard.noteLate() }
         guard job.machine.readAcks() else { return postpone(.acks(ref)) }
         readAcks(job)
     }
@@ -64,12 +64,12 @@ final class RecipientWaits {
     }
 
     func didFailAcks(_ ref: WorkRef, isAbsent: Bool) {
-        guard let job = work.recipient(ref), job.machine.readsAcks else { return shard.late() }
+        guard let job = work.recipient(ref), job.machine.readsAcks else { return shard.noteLate() }
         if isAbsent { didReadAcks(job, []) } else { retryAcks(job) }
     }
 
     func didReadAcks(_ ref: WorkRef, _ acknowledged: [String]) {
-        guard let job = work.recipient(ref), job.machine.readsAcks else { return shard.late() }
+        guard let job = work.recipient(ref), job.machine.readsAcks else { return shard.noteLate() }
         didReadAcks(job, acknowledged)
     }
 
@@ -153,7 +153,7 @@ final class RecipientWaits {
     /// The hold is over: everything is read again, and the phones are pushed unless the message was read.
     func endHold(_ ref: WorkRef) {
         guard let job = work.recipient(ref), !job.machine.hasEnded, !job.machine.isMarking else {
-            return shard.late()
+            return shard.noteLate()
         }
         guard job.machine.isOpen else { return postpone(.hold(ref)) }
         job.hold = .over
@@ -167,7 +167,7 @@ final class RecipientWaits {
 
     /// A step without an answer from Redis is tried again.
     func retryStep(_ ref: WorkRef) {
-        guard let job = work.recipient(ref) else { return shard.late() }
+        guard let job = work.recipient(ref) else { return shard.noteLate() }
         switch job.machine.phase {
         case .readingAcks: readAcks(job)
         case .marking: recorder.mark(job)
@@ -241,7 +241,7 @@ final class RecipientWaits {
     func didFailNote(_ ref: WorkRef, _ fault: RedisFault) {
         // Nothing waits for a note, so another fault costs at most a repeat.
         if !fault.refusesWrite || fault.isLasting { return }
-        guard let job = work.recipient(ref), !job.machine.hasEnded else { return shard.late() }
+        guard let job = work.recipient(ref), !job.machine.hasEnded else { return shard.noteLate() }
         shard.writes.refused(fault, nowNanos: shard.nowNanos)
         job.flags.insert(.owesClaim)
         if !job.machine.isOpen { return }
@@ -254,7 +254,7 @@ final class RecipientWaits {
         guard candidate.failures >= Self.changeTriesMax, !job.isDecided, job.mayPark else { return .goesOn }
         // A digest comes again at the end of its lease.
         if job.event.digest != nil {
-            job.event.isHandedBack = true
+            job.event.staysUnsettled = true
             ends.endUnrecorded(job)
             return .kept
         }

@@ -38,7 +38,7 @@ final class EventEnds {
         if !work.release(event) { return }
         let counted = event.takeCounts()
         if let parked = event.parked {
-            if event.isHandedBack {
+            if event.staysUnsettled {
                 parking.drop(parked)
             } else {
                 parked.batch.counted.add(counted)
@@ -47,12 +47,12 @@ final class EventEnds {
             return intakes.userState.mayEndRevocation()
         }
         let intake = intakes.of(event)
-        if let origin = event.origin, !event.isHandedBack {
+        if let origin = event.origin, !event.staysUnsettled {
             intake.settle(origin.place, counted, origin.partition.partition)
-        } else if event.origin == nil, !event.isHandedBack {
+        } else if event.origin == nil, !event.staysUnsettled {
             shard.statistics.settled(counted, at: .none)
         }
-        if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
+        if let digest = event.digest, !event.staysUnsettled { digests.end(digest) }
         intake.mayEndRevocation()
     }
 
@@ -62,12 +62,12 @@ final class EventEnds {
     @discardableResult
     func takeParting(of event: EventJob) -> Passage {
         if event.parting.isEmpty { return .goesOn }
-        if event.parked == nil, !event.isHandedBack, parking.isBehindEarlier(event) { return .kept }
+        if event.parked == nil, !event.staysUnsettled, parking.isBehindEarlier(event) { return .kept }
         var open: [ParkedRecord] = []
         swap(&open, &event.parting)
         // The event may have gone to another owner after they began to wait.
-        if event.parked?.isHandedBack ?? false { event.isHandedBack = true }
-        if event.isHandedBack {
+        if event.parked?.partitionGoes ?? false { event.staysUnsettled = true }
+        if event.staysUnsettled {
             parking.forget(open)
         } else if let parked = event.parked {
             parking.goOn(parked, open)

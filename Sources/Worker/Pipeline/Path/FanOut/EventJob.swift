@@ -72,8 +72,8 @@ final class EventJob {
     private let ownLane: PushLane
     /// The number of this try in the common key that marks the finished members. Nil if each member has its own mark.
     var groupMarkNote: Int64?
-    /// Its partition went to another owner: its offset must not be settled here.
-    var isHandedBack = false
+    /// Whether work of it is left to its partition's next owner: its offset must not be settled here.
+    var staysUnsettled = false
     /// Whether the event revokes a scheduled message before its time, or is such a message of a group. Then nothing is shown, and
     /// nothing counts.
     var isRevokedBefore = false

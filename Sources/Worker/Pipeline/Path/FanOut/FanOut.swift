@@ -303,7 +303,7 @@ final class FanOut {
         open.removeAll(where: isGoing)
         chunks.removeAll(where: isGoing)
         for event in gone {
-            event.isHandedBack = true
+            event.staysUnsettled = true
             event.audience.abandon()
             endAudience(event)
         }
@@ -326,7 +326,7 @@ final class FanOut {
 
     private func didReadOwner(_ tag: Tag, _ reply: borrowing RedisReply) {
         guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else {
-            return shard.late()
+            return shard.noteLate()
         }
         let owner = OwnerReply(reply).flatMap { $0.isBound ? $0.uid : nil }
         if page.answered(Int(tag.index), owner) { took(page, of: event) }
@@ -335,7 +335,7 @@ final class FanOut {
     /// A record of an owner that can never be read is none.
     private func didFailOwner(_ tag: Tag, isAbsent: Bool) {
         guard let event = work.event(tag.ref), case .readingOwners(let page) = event.fanOutPhase else {
-            return shard.late()
+            return shard.noteLate()
         }
         let isLast = isAbsent ? page.answered(Int(tag.index), nil) : page.failed()
         if isLast { took(page, of: event) }
@@ -353,7 +353,7 @@ final class FanOut {
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         if tag.question == .tokenOwner { return didReadOwner(tag, reply) }
         if tag.question == .keptOriginal { return notes.didStore(tag.ref) }
-        guard let event = reading(tag) else { return shard.late() }
+        guard let event = reading(tag) else { return shard.noteLate() }
         switch tag.question {
         case .members: didReadMembers(event, reply)
         case .groupSize: didReadSize(event, reply.int64)
@@ -367,7 +367,7 @@ final class FanOut {
     func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
         if tag.question == .tokenOwner { return didFailOwner(tag, isAbsent: isAbsent) }
         if tag.question == .keptOriginal { return notes.didFail(tag.ref, fault) }
-        guard let event = reading(tag) else { return shard.late() }
+        guard let event = reading(tag) else { return shard.noteLate() }
         switch tag.question {
         case .members where fault.isLasting:
             endMembers(event, fault, key: "group \(event.app.id):\(event.conversationID)")
@@ -409,14 +409,14 @@ final class FanOut {
     }
 
     func retryRead(_ ref: WorkRef) {
-        guard let event = work.event(ref) else { return shard.late() }
+        guard let event = work.event(ref) else { return shard.noteLate() }
         switch event.fanOutPhase {
         case .readingPage, .readingOwners: if !parkForChanges(event) { readPage(of: event) }
         case .readingSize: readSize(of: event)
         case .readingOriginal: readOriginal(of: event)
         case .readingParked: readParked(event)
         case .readingTries: readTries(of: event)
-        case .ready: shard.late()
+        case .ready: shard.noteLate()
         }
     }
 
@@ -507,7 +507,7 @@ final class FanOut {
     }
 
     private func didReadTries(_ event: EventJob, _ question: TryQuestion?, isThere: Bool) {
-        if event.isHandedBack { return shard.late() }
+        if event.staysUnsettled { return shard.noteLate() }
         if question == .note, isThere { return ask(.nobody, event) }
         event.didRead()
         if question == .nobody, !isThere {
@@ -541,7 +541,7 @@ final class FanOut {
         else { return }
         open.removeAll { $0 === event }
         // It is settled once the broker has the parked record.
-        event.isHandedBack = true
+        event.staysUnsettled = true
         event.audience.abandon()
         endAudience(event)
         behind.append((event, leftMs))
@@ -570,7 +570,7 @@ final class FanOut {
             record.dueMs = shard.steadyMs &+ Self.changesMs
             event.parting = [record]
         } else {
-            event.isHandedBack = true
+            event.staysUnsettled = true
             behind.append((event, Self.changesMs))
         }
         event.audience.abandon()

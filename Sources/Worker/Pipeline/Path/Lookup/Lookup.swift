@@ -45,7 +45,7 @@ final class Lookup {
 
     /// Reads a recipient for a decision. It waits while Redis is away.
     func read(_ job: RecipientJob) {
-        guard let candidate = job.candidate else { return shard.late() }
+        guard let candidate = job.candidate else { return shard.noteLate() }
         if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
         if pass(job, to: .reading) == .kept { return }
         // On a cluster the members' common mark is on a node of its own: a later message of the conversation may be
@@ -159,7 +159,7 @@ final class Lookup {
     /// One of a recipient's own reads.
     private func didRead(_ tag: Tag, _ reply: borrowing RedisReply) {
         if tag.question == .presence || tag.question == .user { releaseWhole(tag) }
-        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
+        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.noteLate() }
         switch tag.question {
         case .presence:
             let emptyCount = RecipientReplies.presence(reply, into: &candidate.recipient)
@@ -197,7 +197,7 @@ final class Lookup {
             oversized.note(job.key(tag.question), nowNanos: shard.nowNanos)
         }
         if tag.question == .presence || tag.question == .user { releaseWhole(tag) }
-        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.late() }
+        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return shard.noteLate() }
         candidate.plainPast = nil
         answered(job, failed: !isAbsent)
     }
@@ -227,7 +227,7 @@ final class Lookup {
 
     /// Redis could not answer: the candidate is read again after a pause. Nothing is guessed and nothing is lost.
     func postpone(_ job: RecipientJob) {
-        guard let candidate = job.candidate else { return shard.late() }
+        guard let candidate = job.candidate else { return shard.noteLate() }
         stepOut(job)
         candidate.failures += 1
         // Rounded up, so that thousands are read again together.

@@ -256,13 +256,13 @@ final class Recorder {
     }
 
     private func didReplyToMark(_ ref: WorkRef) {
-        guard let job = work.recipient(ref), job.machine.isMarking else { return shard.late() }
+        guard let job = work.recipient(ref), job.machine.isMarking else { return shard.noteLate() }
         didMark(job, failed: false)
     }
 
     private func didFailToMark(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
-        guard let job = work.recipient(ref), job.machine.isMarking else { return shard.late() }
+        guard let job = work.recipient(ref), job.machine.isMarking else { return shard.noteLate() }
         if fault.refusesWrite, !fault.isLasting { job.flags.insert(.owesClaim) }
         // A permanent fault delays nobody.
         didMark(job, failed: !fault.isLasting)

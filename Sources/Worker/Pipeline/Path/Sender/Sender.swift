@@ -213,7 +213,7 @@ final class Sender {
         guard let job = work.recipient(device.work) else { return updateChecks.append((device, nil)) }
         guard device.device < job.devices.count,
             job.devices[device.device].phase == .due, let due = job.devices[device.device].pushParts()
-        else { return shard.late() }
+        else { return shard.noteLate() }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
         let client = job.event.app.client(for: due.token)
@@ -249,7 +249,7 @@ final class Sender {
         let index = made.device.device
         guard let job = work.pushJob(made.device.work), index < job.devices.count,
             job.devices[index].phase == .due
-        else { return shard.late() }
+        else { return shard.noteLate() }
         switch made.client.apns.send(made.push, canRenew: true) {
         case .taken:
             job.devices[index].send()
@@ -311,7 +311,7 @@ final class Sender {
         if work.badgeUpdate(device.work) != nil { return }
         guard let job = work.recipient(device.work), device.device < job.devices.count,
             job.devices[device.device].backOff()
-        else { return shard.late() }
+        else { return shard.noteLate() }
         leaveQueue(job.devices[device.device].queueKey)
     }
 
@@ -395,7 +395,7 @@ final class Sender {
 
     /// Checks a device again after Redis could not answer.
     func retryCheck(_ device: DeviceRef) {
-        guard let job = work.pushJob(device.work), job.isPushing(device.device) else { return shard.late() }
+        guard let job = work.pushJob(device.work), job.isPushing(device.device) else { return shard.noteLate() }
         check(device, ticket: job.devices[device.device].push?.check?.ticket)
     }
 
@@ -409,7 +409,7 @@ final class Sender {
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         let index = Int(tag.index)
         guard let job = work.recipient(tag.ref), index < job.devices.count, let token = job.devices[index].push?.token
-        else { return shard.late() }
+        else { return shard.noteLate() }
         switch tag.question {
         case .hour: didTakePlace(job, index, reply.int64 ?? 0)
         case .checkOwner:
@@ -444,10 +444,10 @@ final class Sender {
     }
 
     func didFail(_ tag: Tag, _ fault: RedisFault, isAbsent: Bool) {
-        guard let job = work.recipient(tag.ref) else { return shard.late() }
+        guard let job = work.recipient(tag.ref) else { return shard.noteLate() }
         let index = Int(tag.index)
         if tag.question == .hour { return didNotTakePlace(job, index, fault, isAbsent: isAbsent) }
-        guard index < job.devices.count, let check = job.devices[index].push?.check else { return shard.late() }
+        guard index < job.devices.count, let check = job.devices[index].push?.check else { return shard.noteLate() }
         switch tag.question {
         case .checkClaim where fault.refusesWrite && !check.isPeek:
             // A claimed push needs no other claim; only its number is unknown.
@@ -500,13 +500,13 @@ final class Sender {
         _ job: RecipientJob, _ index: Int, failed: Bool = false, _ note: (inout SendCheck) -> Void = { _ in }
     ) {
         guard index < job.devices.count, var check = job.devices[index].push?.check, check.answers.awaited > 0 else {
-            return shard.late()
+            return shard.noteLate()
         }
         note(&check)
         let isLast = check.answers.take(failed: failed)
         job.devices[index].push?.check = check
         if !isLast { return }
-        if !job.isPushing(index) { return shard.late() }
+        if !job.isPushing(index) { return shard.noteLate() }
         if !shard.unstoredChanges.isEmpty, waitForChanges(job, index, ticket: check.ticket) == .kept { return }
         let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
         switch verdict {
@@ -565,7 +565,7 @@ final class Sender {
     }
 
     private func didTakePlace(_ job: RecipientJob, _ index: Int, _ answer: Int64) {
-        guard job.devices[index].phase == .due else { return shard.late() }
+        guard job.devices[index].phase == .due else { return shard.noteLate() }
         switch HourAnswer(answer) {
         case .merged: drop(job.deviceRef(index), .check(.stop(.coalesced)))
         case .wait(let ms) where job.mayPark:
@@ -577,7 +577,7 @@ final class Sender {
 
     /// The limit is not worth a push: without a count it goes.
     private func didNotTakePlace(_ job: RecipientJob, _ index: Int, _ fault: RedisFault, isAbsent: Bool) {
-        guard index < job.devices.count, job.devices[index].phase == .due else { return shard.late() }
+        guard index < job.devices.count, job.devices[index].phase == .due else { return shard.noteLate() }
         if isAbsent || fault.isLasting { return go(job, index) }
         if fault.refusesWrite {
             shard.writes.refused(fault, nowNanos: shard.nowNanos)
@@ -741,7 +741,7 @@ extension Sender: APNsClientDelegate {
         guard let tag = Tag(bits) else { return shard.mistake("an answer with a tag that no push has") }
         guard work.pushJob(tag.ref)?.isPushing(Int(tag.index)) ?? false else {
             _ = client.withdraw(ticket)
-            return shard.late()
+            return shard.noteLate()
         }
         guard let job = work.recipient(tag.ref) else { return check(tag.device, ticket: ticket) }
         if TestBreak.isOn(.noRecheck) {
