@@ -338,4 +338,29 @@ struct LateOrNoisyTests {
     private static func loud(_ stage: Stage) throws -> Int {
         try stage.logText().split(separator: "\n").count { !$0.contains(#""level":"debug""#) }
     }
+
+    /// The copy of a message waits for all devices of its user, and so does the message behind it. That one waits again later, for
+    /// its own device.
+    @Test func `a user has no note of parked work once all of it has ended`() throws {
+        try Stage.with { stage in
+            let crowd = Crowd(name: "noted", count: 100)
+            try stage.play(state: crowd.binds)
+            stage.answerPushes(.unavailable)
+            try stage.writeEvents(crowd.messages + crowd.messages)
+            _ = try stage.look(until: "both are parked") { $0.parked.count >= 150 }
+            try stage.writeEvents((0..<crowd.count).map { .message("second-\($0)", to: [crowd.uid($0)]) })
+            stage.wait(.seconds(30))
+            stage.answerPushes(nil)
+            try stage.settle()
+            let seen = try stage.look()
+            let again = Set(seen.parked.filter { $0["device"] == nil }.compactMap { $0["uid"]?.string })
+            #expect(again.count > 50, "\(again.count)")
+            #expect(crowd.accepted(seen.pushes).allSatisfy { $0 == 2 })
+            let noted = try (0..<crowd.count).filter { number in
+                try stage.redisText("HKEYS c:u:{im:\(crowd.uid(number))}").split(separator: " ")
+                    .contains { ["y", "Y"].contains($0.prefix(1)) }
+            }
+            #expect(noted.isEmpty)
+        }
+    }
 }

@@ -129,10 +129,12 @@ final class Parking {
     ///
     /// - Parameters:
     ///   - waits: of its devices: the record is due with the first of them.
-    ///   - noted: devices for which it was parked before, so that others may already be parked behind it.
-    func expect(_ record: ParkedRecord, waits: [DeviceWait], noted: [String]) {
+    ///   - earlier: its record until now, if it was parked before: others may already be parked behind it.
+    func expect(_ record: ParkedRecord, waits: [DeviceWait], earlier: ParkedRecord?) {
         wheel.expect(record, nowMs: shard.steadyMs)
+        let noted = earlier?.uid == nil ? [] : earlier?.notedDevices ?? []
         noteDevices(of: record, waits, noted: noted)
+        for device in noted where !record.notedDevices.containsSame(device) { forget(record, of: device) }
     }
 
     struct DeviceWait {
@@ -210,7 +212,7 @@ final class Parking {
     /// Lets later work of the device, user or conversation see that this one is before it, and its reader, which of its devices must wait
     /// on. Best effort: if Redis refuses it, only the order is lost.
     private func noteDevices(of record: ParkedRecord, _ waits: [DeviceWait], noted: [String]) {
-        if record.devices.isEmpty, record.cause.holdsDevice { note(record, of: "") }
+        if record.devices.isEmpty, record.cause.holdsDevice { note(record, of: "", isAgain: noted.containsSame("")) }
         for device in record.devices {
             let wait = waits.first { $0.device.isSame(as: device) }
             guard (wait?.cause ?? record.cause).holdsDevice else { continue }
@@ -437,16 +439,19 @@ final class Parking {
     }
 
     private func forget(_ record: ParkedRecord) {
-        guard let uid = record.uid else {
+        if record.uid == nil {
             if !record.cause.holdsDevice { return }
             try? shard.store.forgetParked(
                 app: record.app, conversation: record.conversation, id: record.id, tag: Tag.noteBits)
             return
         }
         // Also if the last cause holds no device: an earlier one may have held it.
-        for device in record.devices.isEmpty ? [""] : record.devices {
-            try? shard.store.forgetParked(app: record.app, uid: uid, device: device, id: record.id, tag: Tag.noteBits)
-        }
+        for device in record.notedDevices { forget(record, of: device) }
+    }
+
+    private func forget(_ record: ParkedRecord, of device: String) {
+        guard let uid = record.uid else { return }
+        try? shard.store.forgetParked(app: record.app, uid: uid, device: device, id: record.id, tag: Tag.noteBits)
     }
 
     /// Once a second: if a partition's window is full, records that have waited for long are written again behind the
