@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long a test waits in real time for what must come, before it fails: longer than any busy machine holds work up. Only a
-/// failing test lasts so long.
+/// The real time that a test waits for an event before it fails. A busy machine may hold work up for long, so only a failing test
+/// waits until the end.
 public enum Patience {
     public static let duration: Duration = .seconds(300)
     public static let seconds: Double = 300

@@ -69,8 +69,8 @@ struct CrossingTests {
         return [try #require(conversations[0]), try #require(conversations[1])]
     }
 
-    /// The first worker has read its facts before the pause. It sends a claim by them before Kafka tells it that the record is
-    /// another worker's, and so never learns that the claim counted too much.
+    /// The first worker has read its facts before the pause. It sends a claim by them before it hears from Kafka that the
+    /// record is another worker's. So it never learns that the claim counted too much.
     @Test func `a message that another worker ended meanwhile counts no more when a paused worker goes on`() throws {
         var settings = Self.settings(shards: 1)
         settings.scenario = Scenario(rules: [])

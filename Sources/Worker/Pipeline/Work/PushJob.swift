@@ -21,7 +21,7 @@ class PushJob {
 
     final func deviceRef(_ index: Int) -> DeviceRef { DeviceRef(work: ref, device: index) }
 
-    /// Its device's key in the process, hashed only if its push was not queued yet.
+    /// The device's key in the process, hashed only if its push was not queued yet.
     final func deviceKey(_ index: Int) -> UInt64 {
         let known = devices[index].queueKey
         return known != 0 ? known : DeviceKey.make(app: app.id, uid: uid, device: devices[index].route.device)

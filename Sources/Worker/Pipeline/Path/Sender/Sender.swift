@@ -141,7 +141,7 @@ final class Sender {
             return check(job.deviceRef(index), ticket: job.devices[index].push?.check?.ticket)
         }
         job.devices[index].turnCame()
-        // Its number may be the older one: it is claimed again before it goes.
+        // The number may be the older one: the push is claimed again before it goes.
         if queues.mayShowNumber(job.devices[index].queueKey, readSince: job.readNanos) {
             job.devices[index].push?.checkedNanos = 0
         }
