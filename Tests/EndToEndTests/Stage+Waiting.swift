@@ -20,11 +20,9 @@ extension Stage {
     }
 
     /// Waits until what came out holds what is wanted, and gives it.
-    nonisolated func look(
-        until what: String, within limit: Duration = Patience.duration, _ holds: (Seen) throws -> Bool
-    ) async throws -> Seen {
+    nonisolated func look(until what: String, _ holds: (Seen) throws -> Bool) async throws -> Seen {
         var seen = Seen()
-        try await until(what, within: limit) {
+        try await until(what) {
             seen = try await look()
             return try holds(seen)
         }

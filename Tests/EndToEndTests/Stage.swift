@@ -135,9 +135,9 @@ actor Stage {
     func writeEvents(_ lines: [Line]) async throws { try await write(lines, to: Configuration.Topics().events) }
 
     /// Waits until everything written so far is settled.
-    func settle(within limit: Duration = Patience.duration) async throws {
+    func settle() async throws {
         let wanted = produced
-        try await until("\(wanted) records are settled", within: limit) { [world, workers] in
+        try await until("\(wanted) records are settled") { [world, workers] in
             if await world.progress(of: workers, isSettled: true) < wanted { return false }
             // What is owed to Redis is settled, and in hand still.
             for worker in workers where await worker.status().shards.contains(where: { $0.pendingRecords > 0 }) {
@@ -151,9 +151,9 @@ actor Stage {
     }
 
     /// Waits until every change of user state written so far is settled, whatever events wait meanwhile.
-    func settleState(within limit: Duration = Patience.duration) async throws {
+    func settleState() async throws {
         let wanted = producedStates
-        try await until("\(wanted) changes of user state are settled", within: limit) { [world, workers] in
+        try await until("\(wanted) changes of user state are settled") { [world, workers] in
             let topic = Configuration.Topics().userState
             return await world.progress(of: workers, isSettled: true, topics: [topic]) >= wanted
         }
@@ -222,18 +222,16 @@ actor Stage {
 
 /// Looks again and again until it holds; throws what was waited for when it does not come. On a machine so busy that a look
 /// takes seconds, it looks a hundred times nevertheless. What comes soon is seen soon; the longer it takes, the seldomer it looks.
-func until(
-    _ what: String, within limit: Duration = Patience.duration, _ holds: () async throws -> Bool
-) async throws {
+func until(_ what: String, _ holds: () async throws -> Bool) async throws {
     let clock = ContinuousClock()
-    let deadline = clock.now + limit
+    let deadline = clock.now + Patience.duration
     var looks = 0
     while clock.now < deadline || looks < 100 {
         if try await holds() { return }
         looks += 1
         try await Task.sleep(for: .milliseconds(min(20 + 2 * looks, 100)), tolerance: .zero)
     }
-    throw SetupFault("waited \(limit) in vain until \(what)")
+    throw SetupFault("waited \(Patience.duration) in vain until \(what)")
 }
 
 /// All bytes of a file.

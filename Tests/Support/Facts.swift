@@ -44,20 +44,16 @@ public final class Facts<Fact: Sendable>: Sendable {
     public var all: [Fact] { state.withLock { $0.all } }
 
     /// The next fact that was not taken yet.
-    public func next(within limit: Duration = Patience.duration) async throws -> Fact {
-        try await first(within: limit) { _ in true }
-    }
+    public func next() async throws -> Fact { try await first { _ in true } }
 
     /// The next fact that matches; it is taken, others stay.
-    public func first(
-        within limit: Duration = Patience.duration, where matches: @escaping @Sendable (Fact) -> Bool
-    ) async throws -> Fact {
+    public func first(where matches: @escaping @Sendable (Fact) -> Bool) async throws -> Fact {
         let id = state.withLock { state in
             state.lastID += 1
             return state.lastID
         }
         let alarm = Task { [weak self] in
-            try? await Task.sleep(for: limit)
+            try? await Task.sleep(for: Patience.duration)
             self?.giveUp(id)
         }
         defer { alarm.cancel() }
@@ -70,7 +66,7 @@ public final class Facts<Fact: Sendable>: Sendable {
             if let present { continuation.resume(returning: present) }
         }
         if let found { return found }
-        throw Missing(description: "no such fact within \(limit); recorded: \(all.suffix(20))")
+        throw Missing(description: "no such fact within \(Patience.duration); recorded: \(all.suffix(20))")
     }
 
     private func giveUp(_ id: UInt64) {

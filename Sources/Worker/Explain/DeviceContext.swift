@@ -1,12 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
 import APNs
+// SPDX-License-Identifier: Apache-2.0
 import Digits
-import EventLoop
-import JSON
 import Payload
 import PushCore
-import Redis
-import Telemetry
 
 /// One route of one recipient.
 struct DeviceContext {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import APNs
 import Digits
 import EventLoop
 import JSON
-import Payload
 import PushCore
 public import Redis
 import Telemetry

@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import APNs
-import Digits
-import EventLoop
-import JSON
-import Payload
 import PushCore
-import Redis
-import Telemetry
 
 /// One recipient with the decision and the claim's answer.
 struct RecipientContext {

@@ -37,8 +37,8 @@ struct ParkedRecord: Sendable, Equatable {
     var client: String?
     /// Waiting devices; empty if nothing was decided yet.
     var devices: [String] = []
-    /// The devices behind which later work of the user waits; an empty text for all.
-    var notedDevices: [String] { devices.isEmpty ? [""] : devices }
+    /// The user's devices behind which later work waits; an empty text for all. None in an event with all its recipients.
+    var notedDevices: [String] { uid == nil ? [] : devices.isEmpty ? [""] : devices }
     /// Devices with a final record.
     var done: [String] = []
     /// The end of the hold for a desktop; nil: none is held.

@@ -132,7 +132,7 @@ final class Parking {
     ///   - earlier: its record until now, if it was parked before: others may already be parked behind it.
     func expect(_ record: ParkedRecord, waits: [DeviceWait], earlier: ParkedRecord?) {
         wheel.expect(record, nowMs: shard.steadyMs)
-        let noted = earlier?.uid == nil ? [] : earlier?.notedDevices ?? []
+        let noted = earlier?.notedDevices ?? []
         noteDevices(of: record, waits, noted: noted)
         for device in noted where !record.notedDevices.containsSame(device) { forget(record, of: device) }
     }
@@ -439,11 +439,9 @@ final class Parking {
     }
 
     private func forget(_ record: ParkedRecord) {
-        if record.uid == nil {
-            if !record.cause.holdsDevice { return }
+        if record.uid == nil, record.cause.holdsDevice {
             try? shard.store.forgetParked(
                 app: record.app, conversation: record.conversation, id: record.id, tag: Tag.noteBits)
-            return
         }
         // Also if the last cause holds no device: an earlier one may have held it.
         for device in record.notedDevices { forget(record, of: device) }
