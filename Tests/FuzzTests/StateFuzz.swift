@@ -107,7 +107,9 @@ enum StateFuzz {
         }
         _ = ClaimReply(reply)
         if let mark = PairMark(reply) {
-            for push in mark.notes.accepted where push.device.utf8.count > 128 { complaints.append("a long device") }
+            for device in mark.notes?.doneDevices ?? [] where device.utf8.count > 128 {
+                complaints.append("a long device")
+            }
             let record = mark.trace.withUnsafeBytes { TraceRecord($0, kind: .message, id: "m") }
             for device in record?.devices ?? [] where device.device?.utf8.count ?? 0 > 256 {
                 complaints.append("a long name in a trace")

@@ -223,7 +223,7 @@ public actor Explainer {
         _ device: DeviceContext, _ steps: [Explanation.Step]
     ) async throws(RedisFault) -> Explanation {
         let route = device.route
-        if device.user.claim.accepted.containsSame(route.device) {
+        if device.user.claim.notes?.doneDevices.containsSame(route.device) ?? false {
             return .duplicate(device.user.job.uid, device: route.device, steps + device.earlierCopySteps)
         }
         if device.user.plan.acknowledged.containsSame(route.device) {
@@ -323,9 +323,10 @@ public actor Explainer {
     ) async throws(RedisFault) -> Progress {
         var progress = Progress()
         guard claim.state == .resume else { return progress }
-        progress.accepted = claim.accepted
+        progress.accepted = claim.notes?.accepted ?? []
+        progress.devices = (claim.notes?.closed ?? []).map { Progress.Device($0, .settled) }
         progress.earlierTry = Progress.EarlierTry(
-            addressed: claim.addressedDevices, withoutDevice: claim.withoutDevice)
+            addressed: claim.notes?.addressed ?? [], withoutDevice: claim.notes?.withoutDevice)
         if context.job.message != nil {
             progress.acknowledged = try await users.acks(
                 app: context.event.app, uid: uid, msgID: context.job.msgID)
@@ -433,9 +434,9 @@ public actor Explainer {
         var explanations: [Explanation] = []
         let last = user.tokenStep.map { [$0] } ?? []
         // The push of an earlier try is the verdict, whatever the present decision is.
-        for push in user.claim.accepted
-        where !user.decision.routes.contains(where: { $0.device.isSame(as: push.device) }) {
-            explanations.append(.duplicate(user.job.uid, device: push.device, user.steps))
+        for device in user.claim.notes?.doneDevices ?? []
+        where !user.decision.routes.contains(where: { $0.device.isSame(as: device) }) {
+            explanations.append(.duplicate(user.job.uid, device: device, user.steps))
         }
         if let reason = user.plan.withoutDevice {
             let verdict = Verdict(ofEnd: reason)
@@ -492,7 +493,7 @@ extension ClaimReply {
         switch state {
         case .fresh: outcome = isRevoked ? "new, and revoked before it came" : "new"
         case .resume:
-            let done = accepted.map(\.device)
+            let done = notes?.doneDevices ?? []
             outcome =
                 "begun and not ended: it is resumed"
                 + (done.isEmpty ? "" : "; pushed before: \(done.joined(separator: " "))")

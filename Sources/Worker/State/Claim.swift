@@ -99,7 +99,7 @@ public struct ClaimReply: Sendable, Equatable {
     public enum State: Int64, Sendable {
         /// The pair was never claimed.
         case fresh
-        /// The pair was claimed and not finished. Devices with an accepted push are in `accepted`.
+        /// The pair was claimed and not finished. The notes say what was done.
         case resume
         /// Finished before: nothing to do.
         case ended
@@ -115,12 +115,9 @@ public struct ClaimReply: Sendable, Equatable {
     /// Rises with each change of the user's tokens. If it differs from the value read earlier, tokens must be read
     /// again.
     public var tokenVersion: Int64
-    public var accepted: [EarlierPush]
-    /// Devices that an earlier try delivered to, or recorded another end of, or may have pushed to before they lost their token.
-    public var addressedDevices: [String] = []
-    /// An earlier try decided to record the recipient without a device, for this reason.
-    public var withoutDevice: Reason?
-    var earlierWait: EarlierWait?
+    /// What the mark of an earlier try says; nil if it says nothing. Its `addressed` also has the devices that may have been pushed to
+    /// before they lost their token.
+    public var notes: EarlierNotes?
     /// For a revoke: it lowered this user's badge by one, now or in an earlier claim of the same pair.
     public var lowered = false
     /// With `clear_on_read`: the badge is lower than on the devices, and they have not been updated
@@ -137,7 +134,7 @@ public struct ClaimReply: Sendable, Equatable {
 
     public init(
         state: State, badge: Int64?, isRead: Bool = false, isRevoked: Bool = false, tokenVersion: Int64 = 0,
-        accepted: [EarlierPush] = [], lowered: Bool = false, owesClear: Bool = false, adds: Bool = false,
+        notes: EarlierNotes? = nil, lowered: Bool = false, owesClear: Bool = false, adds: Bool = false,
         hasReport: Bool = false
     ) {
         self.state = state
@@ -145,7 +142,7 @@ public struct ClaimReply: Sendable, Equatable {
         self.isRead = isRead
         self.isRevoked = isRevoked
         self.tokenVersion = tokenVersion
-        self.accepted = accepted
+        self.notes = notes
         self.lowered = lowered
         self.owesClear = owesClear
         self.adds = adds
@@ -165,11 +162,8 @@ public struct ClaimReply: Sendable, Equatable {
         isTargetUnknown = bits & 128 != 0
         hasReport = bits & 256 != 0
         tokenVersion = reply[2].int64 ?? 0
-        accepted = []
         guard reply.count > 3, state != .ended else { return }
-        let notes = EarlierNotes(reply[3].bytes)
-        (accepted, addressedDevices) = (notes.accepted, notes.addressed)
-        (withoutDevice, earlierWait) = (notes.withoutDevice, notes.wait)
+        notes = EarlierNotes(reply[3].bytes)
         if reply.count > 4 { addedBy = AddedDevices(PairMark.counts(reply[4])) }
     }
 }
@@ -179,7 +173,7 @@ public struct PairMark: Sendable, Equatable {
     /// Nil if it is only known as revoked, not claimed.
     public var state: ClaimReply.State?
     public var isRevoked = false
-    var notes = EarlierNotes()
+    var notes: EarlierNotes?
     /// The trace for `TraceRecord`; empty if none was kept.
     var trace: [UInt8] = []
     /// The counts in the mark of a finished pair; nil if its worker kept no statistics.

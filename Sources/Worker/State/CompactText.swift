@@ -87,6 +87,13 @@ struct CompactText {
         return string(count, atMost: most)
     }
 
+    /// The bytes of `<length>:<bytes>`, if they are present.
+    mutating func content() -> UnsafeRawBufferPointer? {
+        guard let count = number(until: UInt8(ascii: ":")), count >= 0, count <= bytes.count - next else { return nil }
+        defer { next += Int(count) }
+        return UnsafeRawBufferPointer(rebasing: bytes[next..<(next + Int(count))])
+    }
+
     /// A text of `count` bytes, if they are present.
     mutating func string(_ count: Int64, atMost most: Int = InputLimit.name) -> String? {
         guard count >= 0, count <= bytes.count - next else { return nil }

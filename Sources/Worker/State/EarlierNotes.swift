@@ -4,12 +4,20 @@ import Digits
 import PushCore
 import Redis
 
-/// The notes of an unfinished mark: `<letter><length>:<text>`, one after the other. The first that cannot be read ends the list.
-struct EarlierNotes: Sendable, Equatable {
-    var accepted: [EarlierPush] = []
-    var addressed: [String] = []
-    var withoutDevice: Reason?
-    var wait: EarlierWait?
+/// The notes of an unfinished mark: `<letter><length>:<text>`, one after the other.
+///
+/// Later versions may write other letters. One in lower case is information, which is skipped. One in upper case names a device,
+/// `<length>:<device>`, that needs nothing more; or, with an empty name, the recipient as a whole.
+public final class EarlierNotes: Sendable {
+    let accepted: [EarlierPush]
+    let addressed: [String]
+    /// Devices that need nothing more and have their records.
+    let closed: [String]
+    let withoutDevice: Reason?
+    let wait: EarlierWait?
+
+    /// Devices that get nothing more from this event.
+    var doneDevices: [String] { accepted.map(\.device) + closed }
 
     enum Note: UInt8 {
         /// APNs accepted the push of this device.
@@ -24,34 +32,58 @@ struct EarlierNotes: Sendable, Equatable {
         case parked = 0x70  // p
     }
 
-    init() {}
+    init(
+        accepted: [EarlierPush] = [], addressed: [String] = [], closed: [String] = [], withoutDevice: Reason? = nil,
+        wait: EarlierWait? = nil
+    ) {
+        self.accepted = accepted
+        self.addressed = addressed
+        self.closed = closed
+        self.withoutDevice = withoutDevice
+        self.wait = wait
+    }
 
-    init(_ bytes: UnsafeRawBufferPointer) {
+    /// - Returns: nil without notes. Bytes that cannot be read end the list.
+    convenience init?(_ bytes: UnsafeRawBufferPointer) {
+        var accepted: [EarlierPush] = []
+        var (addressed, closed) = ([String](), [String]())
+        var withoutDevice: Reason?
+        var wait: EarlierWait?
         var text = CompactText(bytes)
-        while let note = text.byte().flatMap(Note.init(rawValue:)),
-            let content = text.string(atMost: InputLimit.user)
-        {
+        while let letter = text.byte(), let bytes = text.content() {
+            guard let note = Note(rawValue: letter) else {
+                guard let device = Self.device(closedBy: letter, bytes) else { continue }
+                // Of a recipient that is recorded without a device, a later version may have a reason that this one does not know.
+                if device.isEmpty { withoutDevice = withoutDevice ?? .msgPushOff } else { closed.append(device) }
+                continue
+            }
+            guard let content = CompactText.text(bytes, atMost: InputLimit.user) else { continue }
             switch note {
             case .accepted: accepted.append(EarlierPush(content))
             case .addressed: addressed.append(content)
-            case .push: takePush(content)
+            case .push: if let last = accepted.indices.last { accepted[last].take(content) }
             case .withoutDevice: withoutDevice = Reason(rawValue: content)
             case .parked: wait = EarlierWait(content)
             }
         }
+        let isEmpty = accepted.isEmpty && addressed.isEmpty && closed.isEmpty
+        if isEmpty, withoutDevice == nil, wait == nil { return nil }
+        self.init(
+            accepted: accepted, addressed: addressed, closed: closed, withoutDevice: withoutDevice, wait: wait)
     }
 
-    private mutating func takePush(_ text: String) {
-        guard let last = accepted.indices.last, let id = PushID(ascii: text.utf8.prefix(PushID.textCount)) else {
-            return
-        }
-        accepted[last].pushID = id
-        var badge = text.utf8.dropFirst(PushID.textCount)
-        if badge.last == UInt8(ascii: "f") {
-            accepted[last].isForced = true
-            badge = badge.dropLast()
-        }
-        accepted[last].badge = Int64(Substring(badge))
+    /// - Returns: the device that a note of a later version closes; empty for the whole recipient, nil for none.
+    private static func device(closedBy letter: UInt8, _ bytes: UnsafeRawBufferPointer) -> String? {
+        guard (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter) else { return nil }
+        var text = CompactText(bytes)
+        return text.string(atMost: InputLimit.user)
+    }
+}
+
+extension EarlierNotes: Equatable {
+    public static func == (one: EarlierNotes, other: EarlierNotes) -> Bool {
+        one.accepted == other.accepted && one.addressed == other.addressed && one.closed == other.closed
+            && one.withoutDevice == other.withoutDevice && one.wait == other.wait
     }
 }
 
@@ -101,9 +133,17 @@ public struct EarlierPush: Sendable, Equatable {
         self.isForced = isForced
     }
 
-    /// The content of a note that `EarlierNotes.takePush` reads; nil without an id.
+    /// The content of a note that `take` reads; nil without an id.
     var note: String? {
         pushID.map { $0.description + (badge.map(String.init) ?? "") + (isForced ? "f" : "") }
+    }
+
+    fileprivate mutating func take(_ note: String) {
+        guard let id = PushID(ascii: note.utf8.prefix(PushID.textCount)) else { return }
+        pushID = id
+        let badge = note.utf8.dropFirst(PushID.textCount)
+        isForced = badge.last == UInt8(ascii: "f")
+        self.badge = Int64(Substring(isForced ? badge.dropLast() : badge))
     }
 }
 

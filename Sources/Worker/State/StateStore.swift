@@ -110,19 +110,19 @@ public final class StateStore {
 
     /// The command that marks the pair as ended. A redelivery then writes nothing.
     ///
-    /// - Parameter trace: the trace that the mark contains; its lifetime extends the mark's (`PairMark.trace`).
+    /// - Parameters:
+    ///   - seconds: the mark lives at least so long.
+    ///   - content: what the mark says behind its state (`PairMark`).
     func preparedMark(
-        app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, trace: MarkTrace? = nil,
-        note: MarkNote? = nil
+        app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, seconds: Int64 = 0,
+        _ content: (inout RedisCommand) -> Void = { _ in }
     ) -> PreparedCommand {
-        var seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
-        if let trace { seconds = max(seconds, trace.seconds) }
+        let seconds = max(seconds, StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs))
         return client.prepare { command in
             command.arg(word: "SET")
             command.key("c:d", app, uid, subject.kind, suffix: subject.id)
             command.part(byte: UInt8(ascii: "f"))
-            note?.write(to: &command)
-            if let trace { command.part(trace.bytes) }
+            content(&command)
             command.end()
             command.arg(word: "EX")
             command.arg(seconds)
@@ -269,11 +269,4 @@ public final class StateStore {
             }
         }
     }
-}
-
-/// The trace in a mark.
-struct MarkTrace {
-    var bytes: [UInt8]
-    /// Minimum lifetime of the mark.
-    var seconds: Int64
 }

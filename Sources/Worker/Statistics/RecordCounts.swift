@@ -34,21 +34,6 @@ struct OutcomeTally {
         }
     }
 
-    /// Takes one such outcome back, of whichever credential.
-    mutating func remove(_ outcome: CountedOutcome) {
-        func isSame(_ bits: UInt64) -> Bool {
-            CountedOutcome(bits: bits).with(credential: 0).bits == outcome.with(credential: 0).bits
-        }
-        if let place = others.firstIndex(where: { isSame($0.bits) }) {
-            others[place].count &-= 1
-            if others[place].count == 0 { others.remove(at: place) }
-        } else if first != 0, isSame(firstBits) {
-            guard firstCount == 1 else { return first -= 1 << CountedOutcome.unusedPlace }
-            first = 0
-            if let other = others.popLast() { add(CountedOutcome(bits: other.bits), other.count) }
-        }
-    }
-
     mutating func add(_ tally: OutcomeTally) {
         tally.forEach { add($0, $1) }
     }

@@ -46,7 +46,8 @@ struct DispatcherTests {
         for device in devices { world.decide(job, pushingTo: device) }
         if devices.count == 2 { world.decide(job, pushingTo: devices[0], devices[1]) }
         job.candidate?.claim = ClaimReply(
-            state: accepted.isEmpty ? .fresh : .resume, badge: 4, tokenVersion: 1, accepted: accepted)
+            state: accepted.isEmpty ? .fresh : .resume, badge: 4, tokenVersion: 1,
+            notes: accepted.isEmpty ? nil : EarlierNotes(accepted: accepted))
         if !accepted.isEmpty { job.firstClaim = .resumed }
         job.candidate?.askedNanos = world.shard.nowNanos
         try world.turn { parts.dispatcher.route(job) }
@@ -114,8 +115,10 @@ struct DispatcherTests {
             try world.turn {
                 parts.dispatcher.devices.park(job, 1, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
                 parts.dispatcher.ends.decideAgain(job)
-                job.takeEarlier(Self.mark(of: job, ["phone", "pad"]))
+                job.candidate?.endedBy = Self.mark(of: job, ["phone", "pad"])
                 parts.dispatcher.endDuplicate(job)
+                parts.recorder.didSettleRecord(job.ref)
+                parts.dispatcher.ends.endIfComplete(job)
             }
             var accepted: UInt32 = 0
             job.event.counted.tally.forEach { if $0.kind == .accepted { accepted += $1 } }
@@ -124,14 +127,13 @@ struct DispatcherTests {
     }
 
     private static func mark(of job: RecipientJob, _ devices: [String]) -> MarkCounts? {
-        var counts = RecipientCounts()
+        var journal = Journal()
         for device in devices {
-            counts.add(
-                CountedOutcome(hour: 1, .accepted, .alert, .direct), credential: 0, device: MarkCounts.short(device))
+            journal.append(Journal.Entry(device: device, verdict: .accepted, reason: "ok", atMs: 1, traits: .counts))
         }
         guard let subject = job.event.counted.subject, let name = job.event.origin?.place.name else { return nil }
         var mark: MarkCounts?
-        counts.withBytes(record: name, subject) { bytes in
+        MarkCounts.write(journal, record: name, subject, .alert, .direct) { bytes in
             var rest = bytes[...]
             mark = MarkCounts.take(&rest)
         }
@@ -149,7 +151,8 @@ struct DispatcherTests {
                 try world.turn {
                     parts.dispatcher.ends.decideAgain(job)
                     world.decide(job, pushingTo: "phone")
-                    job.candidate?.claim = ClaimReply(state: .resume, badge: 4, tokenVersion: 1, accepted: [pad])
+                    job.candidate?.claim = ClaimReply(
+                        state: .resume, badge: 4, tokenVersion: 1, notes: EarlierNotes(accepted: [pad]))
                     parts.dispatcher.route(job)
                 }
             }
@@ -159,7 +162,7 @@ struct DispatcherTests {
                 parts.dispatcher.ends.endIfComplete(job)
             }
             let parked = job.parking?.parting
-            #expect(parked?.done == ["pad"] && parked?.devices == ["phone"])
+            #expect(parked?.journal.endedDevices == ["pad"] && parked?.devices == ["phone"])
         }
     }
 

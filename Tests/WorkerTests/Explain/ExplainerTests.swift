@@ -222,12 +222,14 @@ struct ExplainerTests {
         _ = try await world.world.claim(.message("bob", "t", "c", sent: StateWorld.base))
         #expect(try await aps(revoke("r"))?["mutable-content"] == nil)
         for (device, isSeen) in [("pad", false), ("phone", true)] {
-            var mark = RecipientCounts()
-            mark.add(
-                CountedOutcome(hour: 1, .accepted, .alert, .direct), credential: 0, device: MarkCounts.short(device),
-                isAddedByClient: true)
-            let note = MarkNote(counts: mark, record: 1, subject: CountedSubject(app: "im", name: "", task: ""))
-            try await world.world.finish(.message("bob", "t", "c", sent: StateWorld.base), note: note)
+            var journal = Journal()
+            journal.append(
+                Journal.Entry(
+                    device: device, verdict: .accepted, reason: "ok", atMs: 1, traits: [.counts, .isAddedByClient]))
+            var content: [UInt8] = []
+            let subject = CountedSubject(app: "im", name: "", task: "")
+            MarkCounts.write(journal, record: 1, subject, .alert, .direct) { content += $0 }
+            try await world.world.finish(.message("bob", "t", "c", sent: StateWorld.base), saying: content)
             #expect((try await aps(revoke("r"))?["mutable-content"]?.int == 1) == isSeen)
         }
         // An earlier try counted; now the same message would not count.

@@ -30,12 +30,10 @@ import Testing
         record.dueMs = -400
         record.client = nil
         record.devices = ["phone", "p\"ad"]
-        record.done = ["pc"]
         record.holdUntilMs = 99
         record.facts = [.accepted, .owesCount]
         record.silentConnections = [ParkedRecord.SilentConnection(device: "w\"eb", epoch: -4)]
-        record.counts = [129, 0, 7]
-        record.trace = [0, 255, 10]
+        record.journal = JournalTests.full
         return record
     }
 
@@ -129,7 +127,8 @@ import Testing
             var record = ParkedRecord(
                 app: "im", uid: uid, raw: raw, cause: .rate, dueMs: Int64(index), writtenMs: 0, id: "mabc")
             record.devices = ["0f8fad5b-d9cb-469f-a165-\(100_000_000_000 + index)"]
-            record.trace = [UInt8](repeating: 1, count: 100)
+            record.journal.append(
+                Journal.Entry(device: record.devices[0], verdict: .parked, reason: "rate", atMs: 1, traits: .isTraced))
             return record
         }
         let places = Dictionary(uniqueKeysWithValues: uids.enumerated().map { (UTF8Key($1), $0) })
@@ -185,13 +184,12 @@ import Testing
         add("client", record.client.map { [$0] } ?? [])
         add("chunk", record.chunkName.map { ["\($0)"] } ?? [])
         add("devices", record.devices)
-        add("done", record.done)
+        add("journal", record.journal.entries.map(JournalTests.words))
         add("hold", record.holdUntilMs.map { ["\($0)"] } ?? [])
         add("facts", record.facts.isEmpty ? [] : ["\(record.facts.rawValue)"])
         add("silent", record.silentConnections.flatMap { [$0.device, "\($0.epoch)"] })
-        add("counts", record.counts.isEmpty ? [] : [Hex.string(record.counts)])
         add("names", record.formerNames.map { "\($0)" })
-        add("trace", record.trace.isEmpty ? [] : [Hex.string(record.trace)])
+        add("later", record.later.isEmpty ? [] : ["1"])
         #expect(record.raw == Array(#"{"v":1}"#.utf8))
         return words.joined(separator: ", ")
     }

@@ -47,6 +47,19 @@ struct DeviceVerdictTests {
         #expect(outcomes == ["phone online acked"])
     }
 
+    /// A later version's try ended the pad in a way that this one does not know.
+    @Test func `a device that a later version closed gets neither a push nor a record`() throws {
+        for isMuted in [false, true] {
+            let outcomes = try Played.outcomes { user in
+                user.bind("phone", "pad")
+                user.isMuted = isMuted
+                user.decide(resuming: EarlierNotes(closed: ["pad"]))
+                #expect(user.routes == (isMuted ? [] : ["phone"]))
+            }
+            #expect(outcomes == (isMuted ? ["phone suppressed conv_muted"] : []))
+        }
+    }
+
     @Test func theOnlySilentConnectionWithoutTokenHasARecordWithoutDevice() throws {
         let outcomes = try Played.outcomes { user in
             user.connect("web")
@@ -75,7 +88,7 @@ struct DeviceVerdictTests {
         let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad")
             user.isRead = true
-            user.decide(resuming: .notes(accepted: [EarlierPush("pad")]))
+            user.decide(resuming: EarlierNotes(accepted: [EarlierPush("pad")]))
         }
         #expect(outcomes == ["pad accepted ok", "phone suppressed already_read"])
     }
@@ -83,7 +96,7 @@ struct DeviceVerdictTests {
     @Test func aSilentConnectionIsNamedAfterAnAcceptedPushOfAnEarlierTry() throws {
         let outcomes = try Played.outcomes { user in
             user.connect("web")
-            user.decide(resuming: .notes(accepted: [EarlierPush("phone")]))
+            user.decide(resuming: EarlierNotes(accepted: [EarlierPush("phone")]))
             user.missAck("web")
             user.decide()
         }
@@ -95,7 +108,7 @@ struct DeviceVerdictTests {
             user.bind("phone", "pad")
             user.connect("phone")
             user.isRead = true
-            user.decide(resuming: .notes(accepted: [EarlierPush("pad")]), acknowledged: ["phone"])
+            user.decide(resuming: EarlierNotes(accepted: [EarlierPush("pad")]), acknowledged: ["phone"])
         }
         #expect(outcomes == ["pad accepted ok", "phone online acked"])
     }
@@ -104,7 +117,7 @@ struct DeviceVerdictTests {
         let outcomes = try Played.outcomes { user in
             user.bind("phone", "pad", "watch")
             user.isExpired = true
-            user.decide(resuming: .notes(accepted: [EarlierPush("pad")]), acknowledged: ["watch"])
+            user.decide(resuming: EarlierNotes(accepted: [EarlierPush("pad")]), acknowledged: ["watch"])
         }
         #expect(outcomes == ["pad accepted ok", "phone expired expired", "watch online acked"])
     }
@@ -113,7 +126,7 @@ struct DeviceVerdictTests {
         let outcomes = try Played.outcomes { user in
             user.bind("pad")
             user.isExpired = true
-            user.decide(resuming: .notes(accepted: [EarlierPush("pad", isForced: true)]))
+            user.decide(resuming: EarlierNotes(accepted: [EarlierPush("pad", isForced: true)]))
         }
         #expect(outcomes == ["pad accepted forced"])
     }
@@ -122,7 +135,7 @@ struct DeviceVerdictTests {
         let outcomes = try Played.outcomes { user in
             user.bind("phone")
             user.isMuted = true
-            user.decide(resuming: .notes(addressed: ["web"]))
+            user.decide(resuming: EarlierNotes(addressed: ["web"]))
         }
         #expect(outcomes == ["phone suppressed conv_muted", "web suppressed conv_muted"])
     }
@@ -138,7 +151,7 @@ struct DeviceVerdictTests {
 
     @Test func aDeviceThatLostItsTokenAfterACrashIsNamed() throws {
         let outcomes = try Played.outcomes { user in
-            user.decide(resuming: .notes(addressed: ["phone"]))
+            user.decide(resuming: EarlierNotes(addressed: ["phone"]))
         }
         #expect(outcomes == ["phone suppressed no_token"])
     }
@@ -276,7 +289,7 @@ struct UnclaimedTests {
                 job.firstClaim = .resumed
                 let candidate = Candidate(uid: "u", order: 0)
                 candidate.claim = ClaimReply(state: .resume, badge: 1)
-                candidate.claim?.earlierWait = wait
+                candidate.claim?.notes = EarlierNotes(wait: wait)
                 return pipeline.dispatcher.waits.parkBesideEarlierTry(job, candidate) == .kept
             }
         }
@@ -295,7 +308,7 @@ struct UnclaimedTests {
             let jobs = [try world.recipient(), try world.recipient()]
             let candidate = Candidate(uid: "u", order: 0)
             candidate.claim = ClaimReply(state: .resume, badge: 1)
-            candidate.claim?.earlierWait = EarlierWait(untilMs: pipeline.shard.nowMs + 1_000)
+            candidate.claim?.notes = EarlierNotes(wait: EarlierWait(untilMs: pipeline.shard.nowMs + 1_000))
             jobs[0].firstClaim = .resumed
             let passages = jobs.map { pipeline.claims.takeKey($0) }
             pipeline.dispatcher.waitForTwin(jobs[1])
@@ -315,7 +328,7 @@ struct UnclaimedTests {
             let candidate = Candidate(uid: "u", order: 0)
             candidate.claim = ClaimReply(state: .resume, badge: 1)
             let untilMs = pipeline.shard.nowMs + 7_000
-            candidate.claim?.earlierWait = EarlierWait(untilMs: untilMs, cause: cause)
+            candidate.claim?.notes = EarlierNotes(wait: EarlierWait(untilMs: untilMs, cause: cause))
             _ = pipeline.dispatcher.waits.parkBesideEarlierTry(job, candidate)
             return job.parking?.parting
         }
@@ -384,6 +397,8 @@ struct UnclaimedTests {
 private final class Played {
     private let pipeline: Pipeline
     private let job: RecipientJob
+    /// The devices with a route that is open.
+    var routes: [String] { job.devices.filter(\.isOpen).map(\.route.device) }
     private var tokens: [BoundToken] = []
     private var presence: [DevicePresence] = []
     var isRead = false
@@ -402,10 +417,11 @@ private final class Played {
         try ScriptedShard.withPipeline { world, pipeline in
             let played = try Played(pipeline, world)
             play(played)
-            let trace = played.job.trace?.bytes ?? []
-            let record = trace.withUnsafeBytes { TraceRecord($0, kind: .message, id: "m") }
-            return (record?.devices ?? []).filter { $0.verdict != .parked || (isParked && $0.reason != "no_ack") }
-                .map { "\($0.device ?? "-") \($0.verdict.rawValue) \($0.reason)" }.sorted()
+            let parked = played.job.parking?.parting?.journal.entries ?? []
+            return (parked + played.job.journal.entries).filter {
+                $0.traits.contains(.isTraced) && (!$0.isWait || (isParked && $0.reason != "no_ack"))
+            }
+            .map { "\($0.device ?? "-") \($0.verdict.rawValue) \($0.reason)" }.sorted()
         }
     }
 
@@ -472,21 +488,13 @@ private final class Played {
         guard pipeline.decider.decide(job, candidate) else { return }
         if isExpired { candidate.decision = Decision(alert: .deny(.expired), counted: false, routes: []) }
         var claim = ClaimReply(state: earlier == nil ? .fresh : .resume, badge: 1)
-        claim.accepted = earlier?.accepted ?? []
-        claim.addressedDevices = earlier?.addressed ?? []
-        claim.withoutDevice = withoutDevice
+        claim.notes = EarlierNotes(
+            accepted: earlier?.accepted ?? [], addressed: earlier?.addressed ?? [], closed: earlier?.closed ?? [],
+            withoutDevice: withoutDevice)
         if earlier != nil { job.firstClaim = .resumed }
         candidate.claim = claim
         candidate.owesClaim = owesClaim
         candidate.isUnclaimed = owesClaim
         pipeline.dispatcher.route(job)
-    }
-}
-
-extension EarlierNotes {
-    fileprivate static func notes(accepted: [EarlierPush] = [], addressed: [String] = []) -> EarlierNotes {
-        var notes = EarlierNotes()
-        (notes.accepted, notes.addressed) = (accepted, addressed)
-        return notes
     }
 }

@@ -95,11 +95,12 @@ actor StateWorld {
     }
 
     /// Marks it as ended, as a worker does once the broker has its last record.
-    func finish(_ request: ClaimRequest, note: MarkNote? = nil) async throws {
+    func finish(_ request: ClaimRequest, saying content: [UInt8] = []) async throws {
         _ = try await ask(
             {
                 let mark = $0.preparedMark(
-                    app: request.app, uid: request.uid, request.subject, nowMs: request.nowMs, note: note)
+                    app: request.app, uid: request.uid, request.subject, nowMs: request.nowMs
+                ) { $0.part(content) }
                 try $0.writeMark(mark, tag: $1)
             }, { $0.string })
     }

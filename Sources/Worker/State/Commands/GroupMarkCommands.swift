@@ -71,12 +71,11 @@ extension StateStore {
     static func hasGroupMarks(_ reply: borrowing RedisReply) -> Bool { reply.int64 ?? 0 > 1 }
 
     /// A member's part of `writeGroupMarks`.
-    func memberMark(uid: String, trace: [UInt8]?, note: MarkNote? = nil) -> PreparedCommand {
+    func memberMark(uid: String, _ content: (inout RedisCommand) -> Void) -> PreparedCommand {
         client.prepare { command in
             command.arg(uid)
             command.part(byte: UInt8(ascii: "f"))
-            note?.write(to: &command)
-            if let trace { command.part(trace) }
+            content(&command)
             command.end()
         }
     }

@@ -139,7 +139,7 @@ extension StateStore {
         if reply.kind == .string {
             // The time comes before them.
             let devices = reply.bytes.drop { (48...57).contains($0) }.drop { $0 == UInt8(ascii: " ") }
-            return EarlierNotes(UnsafeRawBufferPointer(rebasing: devices)).accepted.map(\.device)
+            return EarlierNotes(UnsafeRawBufferPointer(rebasing: devices))?.accepted.map(\.device) ?? []
         }
         var devices: [String] = []
         reply.forEach { device in

@@ -59,6 +59,14 @@ enum ClaimScripts {
         """)
 
     static let claimBody = """
+        local function says(notes, letter)
+          local at = 1
+          while at do
+            local one, len, from = string.match(notes, '^(%a)(%d+):()', at)
+            if one == letter then return true end
+            at = one and from + len
+          end
+        end
         local s = redis.call('HMGET', KEYS[2], 'v', 'b', ARGV[3], 'e')
         local size = redis.call('ZCARD', KEYS[3])
         local target
@@ -182,7 +190,7 @@ enum ClaimScripts {
 
         if tokens ~= '' and bits % 2 == 0 then
           redis.call('APPEND', KEYS[1], 'n' .. reason)
-        elseif tokens ~= '' and string.sub(rest or '', 1, 1) ~= 'n' then
+        elseif tokens ~= '' and not says(rest or '', 'n') then
           local lost, at = redis.call('HGET', KEYS[2], 'g') or '', 1
           while at <= #lost do
             local ms, of, len, from = string.match(lost, '^(%d+) (%a)(%d+):()', at)

@@ -137,8 +137,8 @@ struct Deferred: Sendable, Equatable {
         var open = open
         var sizes = sizes(of: open, places)
         if sizes.reduce(0, +) > room {
-            // A trace of nothing but waits is not worth a further copy of the event.
-            for index in open.indices where open[index].done.isEmpty { open[index].trace = [] }
+            // Waits are not worth a further copy of the event.
+            for index in open.indices { open[index].journal.leaveOutWaits() }
             sizes = self.sizes(of: open, places)
         }
         var parts: [Deferred] = []

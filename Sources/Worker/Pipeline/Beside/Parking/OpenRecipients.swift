@@ -33,7 +33,6 @@ struct OpenRecipients {
         if !cause.isSame(as: base.laterCause ?? base.cause.rawValue) { parts.add(Letter.cause, cause) }
         if record.client != base.client { parts.add(Letter.client, record.client ?? "") }
         for device in record.devices { parts.add(Letter.device, device) }
-        for device in record.done { parts.add(Letter.done, device) }
         if let hold = record.holdUntilMs { parts.add(Letter.hold) { $0.signed(hold &- base.dueMs) } }
         if !record.facts.isEmpty { parts.add(Letter.facts) { $0.number(UInt64(record.facts.rawValue)) } }
         for silent in record.silentConnections {
@@ -42,8 +41,7 @@ struct OpenRecipients {
                 $0.bytes.append(contentsOf: silent.device.utf8)
             }
         }
-        if !record.counts.isEmpty { parts.add(Letter.counts) { $0.bytes += record.counts } }
-        if !record.trace.isEmpty { parts.add(Letter.trace) { $0.bytes += record.trace } }
+        for entry in record.journal.entries { parts.add(Letter.entry) { entry.write(to: &$0) } }
         parts.bytes += record.later
         bytes += parts.entry
     }
@@ -59,6 +57,7 @@ struct OpenRecipients {
         while !rest.rest.isEmpty {
             guard var parts = rest.entry() else { return nil }
             var record = base
+            var earlier = EarlierParts()
             while !parts.rest.isEmpty {
                 guard let part = parts.part() else { return nil }
                 if part.letter == Letter.place {
@@ -66,10 +65,11 @@ struct OpenRecipients {
                     var place = part.reader
                     guard let named, let index = place.number(), named.indices.contains(index) else { return nil }
                     record.uid = named[index]
-                } else if !record.take(part, base: base) {
+                } else if !record.take(part, base: base), !earlier.take(part) {
                     record.later += part.whole
                 }
             }
+            if let journal = earlier.journal(writtenMs: base.writtenMs) { record.journal = journal }
             if record.uid == nil { return nil }
             open.append(record)
         }
@@ -90,7 +90,6 @@ extension ParkedRecord {
         case Letter.cause: take(cause: text())
         case Letter.client: take(client: text())
         case Letter.device: devices.append(text())
-        case Letter.done: done.append(text())
         case Letter.hold:
             guard let delta = reader.signed() else { return false }
             holdUntilMs = base.dueMs &+ delta
@@ -101,15 +100,75 @@ extension ParkedRecord {
             guard let epoch = reader.signed() else { return false }
             silentConnections.append(
                 SilentConnection(device: String(decoding: reader.rest, as: UTF8.self), epoch: epoch))
-        case Letter.counts: counts = Array(part.content)
-        case Letter.trace: trace = Array(part.content)
+        case Letter.entry:
+            guard let entry = Journal.Entry(&reader) else { return false }
+            journal.append(entry)
         default: return false
         }
         return true
     }
 }
 
-/// The letters are a stored format: never change or reuse one.
+extension Journal.Entry {
+    private enum Fields {
+        static let device: UInt8 = 1
+        static let pushID: UInt8 = 2
+        static let badge: UInt8 = 4
+    }
+
+    fileprivate func write(to parts: inout Parts) {
+        parts.bytes.append(verdict.letter)
+        parts.bytes.append(traits.rawValue)
+        parts.bytes.append(
+            (device == nil ? 0 : Fields.device) | (pushID == nil ? 0 : Fields.pushID)
+                | (badge == nil ? 0 : Fields.badge))
+        parts.bytes.append(countedReason)
+        parts.bytes.append(credential)
+        parts.signed(atMs)
+        parts.signed(Int64(status))
+        parts.signed(Int64(attempts))
+        parts.signed(latencyMs)
+        parts.text(reason)
+        if let device { parts.text(device) }
+        if let pushID {
+            parts.number(pushID.high)
+            parts.number(pushID.low)
+        }
+        if let badge { parts.signed(badge) }
+    }
+
+    /// - Returns: nil for content that this version does not write.
+    fileprivate init?(_ part: inout PartReader) {
+        guard let verdict = part.byte().flatMap(Verdict.init(letter:)), let traits = part.byte(),
+            let fields = part.byte(), fields < 8, let countedReason = part.byte(), let credential = part.byte(),
+            let atMs = part.signed(), let status = part.signed(), let attempts = part.signed(),
+            let latencyMs = part.signed(), let reason = part.text()
+        else { return nil }
+        var device: String?
+        if fields & Fields.device != 0 {
+            guard let name = part.text() else { return nil }
+            device = name
+        }
+        var pushID: PushID?
+        if fields & Fields.pushID != 0 {
+            guard let high = part.word(), let low = part.word() else { return nil }
+            pushID = PushID(high: high, low: low)
+        }
+        var badge: Int64?
+        if fields & Fields.badge != 0 {
+            guard let number = part.signed() else { return nil }
+            badge = number
+        }
+        if !part.rest.isEmpty { return nil }
+        self.init(
+            device: device, verdict: verdict, reason: reason, atMs: atMs, pushID: pushID, badge: badge,
+            status: Int32(truncatingIfNeeded: status), attempts: Int32(truncatingIfNeeded: attempts),
+            latencyMs: latencyMs, countedReason: countedReason, credential: credential,
+            traits: Traits(rawValue: traits))
+    }
+}
+
+/// The letters are a stored format: never change or reuse one. Those of `EarlierParts` are used too.
 private enum Letter {
     static let uid = UInt8(ascii: "u")
     /// Place in `to.uids`.
@@ -120,13 +179,11 @@ private enum Letter {
     static let client = UInt8(ascii: "k")
     /// A waiting device.
     static let device = UInt8(ascii: "d")
-    /// A device with its final record.
-    static let done = UInt8(ascii: "e")
     /// The end of a hold, from the head's due time.
     static let hold = UInt8(ascii: "h")
     static let facts = UInt8(ascii: "f")
     /// A connection without an ack: its epoch, then its device.
     static let silent = UInt8(ascii: "s")
-    static let counts = UInt8(ascii: "n")
-    static let trace = UInt8(ascii: "r")
+    /// An entry of the journal.
+    static let entry = UInt8(ascii: "j")
 }

@@ -3,8 +3,8 @@ import PushCore
 
 /// The open part of one recipient of a parked event, or an event with all its recipients.
 ///
-/// The reader continues like after a crash: the claim shows whether the message was counted, and the devices that were pushed; `done`
-/// lists the devices that have their record. `Deferred` is the stored form.
+/// The reader continues like after a crash: the claim shows whether the message was counted, and the devices that were pushed; the
+/// journal has the devices that ended. `Deferred` is the stored form.
 struct ParkedRecord: Sendable, Equatable {
     var app: String
     /// The recipient; nil for the event with all its recipients.
@@ -39,18 +39,14 @@ struct ParkedRecord: Sendable, Equatable {
     var devices: [String] = []
     /// The user's devices behind which later work waits; an empty text for all. None in an event with all its recipients.
     var notedDevices: [String] { uid == nil ? [] : devices.isEmpty ? [""] : devices }
-    /// Devices with a final record.
-    var done: [String] = []
     /// The end of the hold for a desktop; nil: none is held.
     var holdUntilMs: Int64?
     var facts: ParkedFacts = []
     var silentConnections: [SilentConnection] = []
-    /// The outcomes of the recipient so far, which count with this record (`MarkCounts`).
-    var counts: [UInt8] = []
+    /// What was done for the recipient so far. It counts with the event of this record.
+    var journal = Journal()
     /// Names of parked records with the same work (`RecordPlace.name`): what their tries finished counts with this one.
     var formerNames: [UInt16] = []
-    /// The trace so far (`TraceBytes`).
-    var trace: [UInt8] = []
     /// Parts of the stored form that a later version wrote.
     var later: [UInt8] = []
 
@@ -84,7 +80,7 @@ struct ParkedRecord: Sendable, Equatable {
 
     /// Whether pushes did something since the other record was written, which Redis may not know.
     func hasProgress(since other: ParkedRecord) -> Bool {
-        done != other.done || counts != other.counts || silentConnections != other.silentConnections
+        !journal.ends.elementsEqual(other.journal.ends) || silentConnections != other.silentConnections
             || facts.subtracting(.owed) != other.facts.subtracting(.owed)
     }
 

@@ -30,6 +30,12 @@ struct Parts {
         bytes.append(UInt8(rest))
     }
 
+    /// With its length before it.
+    mutating func text(_ text: String) {
+        number(UInt64(text.utf8.count))
+        bytes.append(contentsOf: text.utf8)
+    }
+
     mutating func signed(_ value: Int64) { number(UInt64(bitPattern: value << 1 ^ value >> 63)) }
 }
 
@@ -74,6 +80,11 @@ struct PartReader {
     mutating func number() -> Int? { word().map { Int(clamping: $0) } }
 
     mutating func signed() -> Int64? { word().map { Int64(bitPattern: $0 >> 1) ^ -Int64(bitPattern: $0 & 1) } }
+
+    /// A text behind its length; nil if it is no UTF-8.
+    mutating func text() -> String? {
+        number().flatMap { take($0) }.flatMap { String(validating: $0, as: UTF8.self) }
+    }
 
     mutating func take(_ count: Int) -> Slice<UnsafeRawBufferPointer>? {
         guard count <= rest.count else { return nil }

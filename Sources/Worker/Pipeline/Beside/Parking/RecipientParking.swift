@@ -13,8 +13,6 @@ final class RecipientParking {
     var holdUntilMs: Int64?
     /// What its event's record is to say, once nothing else of it is awaited.
     var parting: ParkedRecord?
-    /// The outcomes in the record, until the first decision.
-    var counts: [UInt8] = []
 
     struct Wait {
         var device: Int
@@ -32,15 +30,13 @@ extension RecipientJob {
         let parking = RecipientParking()
         parking.returned = record.devices
         parking.holdUntilMs = record.holdUntilMs
-        parking.counts = record.counts
         self.parking = parking
-        recorded = record.done
+        journal = record.journal
         flags.formUnion(record.facts.flags)
         if let until = record.holdUntilMs, until <= steadyMs { hold = .over }
         silentConnections = record.silentConnections.map {
             SilentConnection(device: $0.device, connectionEpoch: $0.epoch)
         }
-        trace = TraceBytes(resuming: record.trace)
     }
 
     /// Whether it may be parked. A record that is too large for the topic, or was refused there, stays in memory.
@@ -49,7 +45,7 @@ extension RecipientJob {
 
 extension ParkedRecord {
     /// The record of the open part of a recipient.
-    init(of job: RecipientJob, _ waits: [RecipientParking.Wait], counts: [UInt8], steadyMs: Int64) {
+    init(of job: RecipientJob, _ waits: [RecipientParking.Wait], steadyMs: Int64) {
         let event = job.event
         let first = waits.min { $0.dueMs < $1.dueMs }
         self.init(
@@ -65,12 +61,8 @@ extension ParkedRecord {
         devices = waits.flatMap { wait in
             wait.device < 0 ? job.parking?.returned ?? [] : [job.devices[wait.device].route.device]
         }
-        done = job.recorded
-        for device in job.devices where device.phase == .ended && !done.containsSame(device.route.device) {
-            done.append(device.route.device)
-        }
+        journal = job.journal
         holdUntilMs = job.parking?.holdUntilMs
-        self.counts = counts
         later = event.parked?.record.later ?? []
         facts = ParkedFacts(of: job.flags)
         if let parked = event.parked {
@@ -90,6 +82,5 @@ extension ParkedRecord {
             guard let target = job.devices[wait.device].connection else { continue }
             silentConnections.append(ParkedRecord.SilentConnection(device: target.device, epoch: target.epoch))
         }
-        trace = job.trace?.bytes ?? []
     }
 }

@@ -35,7 +35,7 @@ struct ReportCounter {
             job.counted.subject = shard.statistics.subject(of: app, name: "", task: nil)
             return
         }
-        let credential = app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
+        let credential = app.clients.first { $0.short == outcome.credential }
         job.counted.tally.add(
             counts.counted(outcome).reported(kind).with(
                 credential: shard.statistics.number(ofCredential: credential?.credential)))

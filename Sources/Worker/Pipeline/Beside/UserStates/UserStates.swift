@@ -183,10 +183,10 @@ final class UserStates {
     }
 
     private func mark(_ owed: OwedClaim, _ job: ChangeJob) throws(RedisFault) {
-        let note = MarkTrace(bytes: owed.note, seconds: shard.traces.isOff ? 0 : shard.traces.lifeSeconds)
         let mark = shard.store.preparedMark(
             app: owed.request.app, uid: owed.request.uid, owed.request.subject, nowMs: shard.nowMs,
-            trace: owed.note.isEmpty ? nil : note)
+            seconds: owed.note.isEmpty || shard.traces.isOff ? 0 : shard.traces.lifeSeconds
+        ) { $0.part(owed.note) }
         try shard.store.writeMark(mark, tag: job.tag(.change))
     }
 

@@ -203,7 +203,7 @@ final class Claims {
 
     private func takeReply(_ reply: borrowing RedisReply, _ job: RecipientJob) {
         let claim = ClaimReply(reply)
-        if claim?.state == .ended, reply.count > 3 { job.takeEarlier(PairMark.counts(reply[3])) }
+        if claim?.state == .ended, reply.count > 3 { job.candidate?.endedBy = PairMark.counts(reply[3]) }
         take(claim, job)
     }
 
@@ -217,7 +217,7 @@ final class Claims {
         job.candidate?.claim = claim
         if TestBreak.isOn(.noDedup) {
             job.candidate?.claim?.state = .fresh
-            job.candidate?.claim?.accepted = []
+            job.candidate?.claim?.notes = nil
         }
     }
 
@@ -523,7 +523,7 @@ final class Claims {
         case .claimAdd where job.isCounted: job.candidate?.plainClaim?.didAdd(reply)
         case .claimAdd:
             job.candidate?.plainClaim?.didReadMark(reply)
-            job.takeEarlier(PairMark.counts(reply))
+            job.candidate?.endedBy = PairMark.counts(reply)
         case .claimCount: job.candidate?.plainClaim?.didCount(reply)
         default: job.candidate?.plainClaim?.didLook(reply, at: job.event.subject)
         }

@@ -23,9 +23,11 @@ final class DeviceEnds {
     }
 
     /// One device ends: writes its record. `RecipientEnds.endIfComplete` follows.
+    ///
+    /// - Parameter counted: how another try counted the end that it recorded.
     func end(
         _ job: RecipientJob, _ index: Int, _ verdict: Verdict, _ reason: String, isRecorded: Bool = true,
-        _ fill: (inout OutcomeRecord) -> Void = { _ in }
+        counted: CountedOutcome? = nil, _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
         let left = job.devices[index].end()
         if left == .nothing { return shard.noteLate() }
@@ -42,6 +44,8 @@ final class DeviceEnds {
             record.attempts = Int(job.devices[index].attempts())
             fill(&record)
             recorder.write(consume record, of: job)
+        } else {
+            recorder.noteUnrecorded(job.devices[index].route.device, verdict, counted: counted, of: job)
         }
         let merged = job.devices[index].push?.merged.take()
         if let merged { follow(merged, verdict) }
@@ -59,7 +63,6 @@ final class DeviceEnds {
     /// Writes the records of devices that end without a route.
     func record(_ lost: [(device: String, reason: Reason)], of job: RecipientJob) {
         for (device, reason) in lost {
-            job.recorded.append(device)
             recorder.write(
                 OutcomeRecord(uid: job.uid, device: device, verdict: Verdict(ofEnd: reason), reason: reason), of: job)
         }

@@ -168,13 +168,14 @@ final class Dispatcher {
 
     /// Everything was done before.
     func endDuplicate(_ job: RecipientJob) {
+        let mark = job.candidate?.endedBy
         guard job.machine.decided() else { return shard.mistake("a recipient ends that is not being decided") }
         ends.noteDecided(job)
         shard.metrics.duplicates.add()
         recorder.flushDeliveries(of: job.event)
         // In a later round another worker may have finished it. Pushes in flight still return to their devices.
         devices.replaceWaiting(job)
-        recorder.countEarlier(of: job)
+        recorder.takeEnds(of: mark, into: job)
         job.machine.leaveUnmarked()
         ends.endIfComplete(job)
     }
@@ -188,7 +189,6 @@ final class Dispatcher {
         guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else {
             return shard.noteLate()
         }
-        if job.parking != nil { recorder.countReturned(job) }
         // Fields only, here and below: a copy of the claim counts five references.
         let isAnswered = candidate.claim?.state != nil
         if isAnswered { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.askedNanos) }
@@ -205,7 +205,7 @@ final class Dispatcher {
             job.flags.subtract([.owesClaim, .owesCount])
         }
         if job.flags.contains(.countedLate) { badges.didCountLate(job) }
-        let isNew = job.isUntouched && candidate.claim?.accepted.isEmpty ?? true
+        let isNew = job.isUntouched && candidate.claim?.notes == nil
         let plan =
             isNew
             ? Plan(first: decision)
@@ -274,13 +274,15 @@ final class Dispatcher {
     /// Everything that was done for the recipient before this round's decision.
     private func progress(of job: RecipientJob, _ candidate: Candidate) -> Progress {
         var progress = job.progress
-        progress.accepted = candidate.claim?.accepted ?? []
+        let notes = candidate.claim?.notes
+        progress.accepted = notes?.accepted ?? []
+        progress.devices += (notes?.closed ?? []).map { Progress.Device($0, .settled) }
         progress.acknowledged = (candidate.acknowledged ?? []).filter {
             job.isResumed || progress.silent.containsSame($0)
         }
         if job.isResumed, job.devices.isEmpty {
             progress.earlierTry = Progress.EarlierTry(
-                addressed: candidate.claim?.addressedDevices ?? [], withoutDevice: candidate.claim?.withoutDevice)
+                addressed: notes?.addressed ?? [], withoutDevice: notes?.withoutDevice)
         }
         if !progress.isUntouched { progress.pushedTokens = pushedTokens(job, candidate) }
         let settings = candidate.recipient.settings
@@ -298,7 +300,7 @@ final class Dispatcher {
         let prefix = job.pushIDPrefix
         return tokens.indices.filter { token in
             let id = prefix.id(tokenHex: tokens[token].record.hex)
-            return candidate.claim?.accepted.contains { $0.pushID == id } ?? false
+            return candidate.claim?.notes?.accepted.contains { $0.pushID == id } ?? false
                 || job.devices.contains {
                     $0.standing == .settled && $0.push?.id == id && ($0.isWithClient || $0.push?.isAccepted == true)
                 }
@@ -326,7 +328,6 @@ final class Dispatcher {
         record.pushID = push.pushID ?? job.earlierPushID(of: push.device, candidate)
         record.badge = push.badge
         job.flags.insert(.accepted)
-        job.recorded.append(push.device)
         if job.flags.contains(.clearsBadge) { toldByAlert.append(ToldBadge(job, device: push.device)) }
         recorder.write(record, of: job)
     }
@@ -524,8 +525,7 @@ final class Dispatcher {
         case .check(.acknowledged):
             devices.endAcknowledged(job, index)
         case .check(.endedElsewhere(let earlier)):
-            if let earlier { recorder.countEarlier(earlier, of: job, index) }
-            devices.end(job, index, .suppressed, Reason.ok.rawValue, isRecorded: false)
+            devices.end(job, index, .suppressed, Reason.ok.rawValue, isRecorded: false, counted: earlier)
             job.machine.leaveUnmarked()
         case .check(.decideAgain):
             return decideAgainForRebound(job, index)

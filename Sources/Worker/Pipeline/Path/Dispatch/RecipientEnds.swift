@@ -83,7 +83,9 @@ final class RecipientEnds {
         case .nothing: break
         case .awaitDeliveries: job.event.deliveries?.waiting.append(job.ref)
         case .mark: recorder.mark(job)
-        case .end: ended.append(job)
+        case .end:
+            recorder.count(job)
+            ended.append(job)
         }
     }
 
@@ -159,7 +161,8 @@ final class RecipientEnds {
         let event = job.event
         notes.writeClaim(of: job)
         job.machine.leaveUnmarked()
-        let record = ParkedRecord(of: job, waits, counts: recorder.takeCounts(of: job), steadyMs: shard.steadyMs)
+        let record = ParkedRecord(of: job, waits, steadyMs: shard.steadyMs)
+        job.journal = Journal()
         let owesClaim = job.flags.remove(.owesClaim) != nil
         if owesClaim { claims.rememberParked(job) }
         let own = waits.filter { $0.device >= 0 }.map {

@@ -18,16 +18,12 @@ final class RecipientJob: PushJob {
     /// Connections without a timely ack.
     var silentConnections: [SilentConnection] = []
     var burst = Burst.none
-    /// The trace of its outcomes; nil if there are none yet, or if the user is not traced.
-    var trace: TraceBytes?
-    /// Its outcomes, for the mark; or those in the mark of an earlier try that finished.
-    var counts = RecipientCounts()
+    /// What was done for it, until it is marked or parked.
+    var journal = Journal()
     /// What marks it as finished, if it was built before the last record was acknowledged.
     var mark: FinishedMark?
     /// Its state in `carillon.parked`; nil if it was never parked.
     var parking: RecipientParking?
-    /// Devices with a final record that are not among `devices`.
-    var recorded: [String] = []
     /// App, user, message and kind, which a repeat of the event shares.
     private(set) lazy var dedupKey = keepPrefix().id()
     /// Held by DND until this time, for the digest, Unix ms; nil if it is not.
@@ -250,7 +246,7 @@ final class RecipientJob: PushJob {
 
     /// Nothing was done for it, by this try or an earlier one.
     var isUntouched: Bool {
-        devices.isEmpty && silentConnections.isEmpty && recorded.isEmpty && parking == nil && !isResumed
+        devices.isEmpty && silentConnections.isEmpty && journal.isEmpty && parking == nil && !isResumed
             && !flags.contains(.accepted) && !flags.contains(.recordedWithoutDevice)
     }
 
@@ -258,12 +254,19 @@ final class RecipientJob: PushJob {
     var progress: Progress {
         var progress = Progress()
         progress.devices = devices.map { Progress.Device($0.route.device, $0.standing) }
-        progress.recorded = recorded
+        progress.recorded = recordedElsewhere
         progress.returned = parking?.returned ?? []
         progress.silent = silentConnections.map(\.device)
         progress.hasAccepted = flags.contains(.accepted)
         progress.isRecordedWithoutDevice = flags.contains(.recordedWithoutDevice)
         return progress
+    }
+
+    /// Devices with an end that are not among `devices`.
+    private var recordedElsewhere: [String] {
+        journal.endedDevices.filter { device in
+            !devices.contains { $0.phase == .ended && $0.route.device.isSame(as: device) }
+        }
     }
 
     /// In the first round of a recipient without any device's record: how it will be recorded by the present decision; nil if
@@ -298,17 +301,15 @@ final class RecipientJob: PushJob {
     /// It may be marked in the members' common key: it has no mark of its own.
     var usesGroupMarks: Bool {
         event.groupMarkNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
-            && openMark != .mayExist && !flags.contains(.owesClaim) && !counts.hasAddedByClient
+            && openMark != .mayExist && !flags.contains(.owesClaim) && !journal.hasAddedByClient
     }
 
     /// All its devices ended and only the mark is left: releases everything else, while it is in the processor's cache. A
     /// hand-back notes the last push in the mark.
-    func keepOnly(_ mark: FinishedMark) {
-        self.mark = mark
+    func keepOnlyMark() {
         if unmarkedDevice < 0 { devices = [] }
         for index in devices.indices { devices[index].keepOnlyPush() }
         silentConnections = []
-        trace = nil
         settings = UserSettings()
         leaveContent()
     }

@@ -308,7 +308,7 @@ final class RecipientWaits {
 
     /// How long the earlier try may still be parked; nil if nothing says that it is.
     private func waitOfEarlierTry(_ job: RecipientJob, _ candidate: Candidate) -> (cause: ParkCause, leftMs: Int64)? {
-        if let wait = candidate.claim?.earlierWait {
+        if let wait = candidate.claim?.notes?.wait {
             let leftMs = min(max(0, wait.untilMs &- shard.sharedMs), Int64(shard.limits.ackGraceNanos / 1_000_000))
             // Also after its wait, as another shard may be pushing. Here too later pushes do not wait for it.
             if let cause = wait.cause { return (cause, leftMs) }

@@ -58,6 +58,8 @@ final class Candidate {
     var isReread = false
     /// The state of an earlier try from its mark; nil if there was none, or if it was not read.
     var earlierTry: ClaimReply.State?
+    /// The counts in the mark of the try that finished it, if that was read.
+    var endedBy: MarkCounts?
     /// The owners of its tokens are asked for together with the claim.
     var asksOwners = true
     /// All owners are asked for, to be known from now on; false once a token was found to belong to another user.
@@ -82,6 +84,7 @@ final class Candidate {
     func beginReading(_ phase: Phase) {
         self.phase = phase
         earlierTry = nil
+        endedBy = nil
         plainPast = nil
         areOwnersKnown = false
         plainClaim = nil

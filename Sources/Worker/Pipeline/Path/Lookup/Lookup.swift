@@ -479,7 +479,7 @@ final class Lookup {
     func takeMark(_ reply: borrowing RedisReply, _ job: RecipientJob) {
         if let earlier = PairMark.state(reply), job.candidate?.earlierTry != .ended {
             job.candidate?.earlierTry = earlier
-            if earlier == .ended { job.takeEarlier(PairMark.counts(reply)) }
+            job.candidate?.endedBy = PairMark.counts(reply)
         }
         if !reply.isNull { job.candidate?.plainPast = nil }
         answered(job, failed: false)

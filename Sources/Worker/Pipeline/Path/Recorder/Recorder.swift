@@ -47,8 +47,7 @@ final class Recorder {
 
     func write(_ record: consuming OutcomeRecord, of job: RecipientJob) {
         record.latencyMs = shard.latencyMs(sinceKafkaMs: job.event.origin?.source.kafkaMs ?? 0)
-        if !shard.traces.isOff { trace(record, of: job) }
-        count(record, of: job)
+        note(record, of: job, record.verdict == .parked ? .isTraced : [.counts, .isTraced])
         // The channel is no device of anybody.
         if job.event.isBroadcast { record.device = nil }
         if !begin(record, of: job.event) { return }
@@ -186,18 +185,46 @@ final class Recorder {
         guard job.machine.awaitsRecordsOnly, job.machine.isMarked, job.mark == nil, job.burstPlace == nil,
             job.flags.isDisjoint(with: [.hasDelivery, .owesClaim])
         else { return }
-        job.keepOnly(preparedMark(of: job))
+        _ = finishedMark(of: job)
+        job.keepOnlyMark()
     }
 
-    private func preparedMark(of job: RecipientJob) -> RecipientJob.FinishedMark {
-        if job.usesGroupMarks {
-            return .inGroup(shard.store.memberMark(uid: job.uid, trace: job.trace?.bytes, note: markNote(of: job)))
+    /// The recipient's mark, which is built once. The journal goes with it.
+    private func finishedMark(of job: RecipientJob) -> RecipientJob.FinishedMark {
+        if let mark = job.mark { return mark }
+        let start = traceStart(of: job)
+        let mark: RecipientJob.FinishedMark =
+            if job.usesGroupMarks {
+                .inGroup(shard.store.memberMark(uid: job.uid) { writeJournal(of: job, traceStart: start, to: &$0) })
+            } else {
+                .own(
+                    shard.store.preparedMark(
+                        app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
+                        seconds: start == nil ? 0 : shard.traces.lifeSeconds
+                    ) { writeJournal(of: job, traceStart: start, to: &$0) })
+            }
+        job.mark = mark
+        count(job)
+        return mark
+    }
+
+    private func traceStart(of job: RecipientJob) -> Int? {
+        if shard.traces.isOff { return nil }
+        return job.journal.traceStart(isSampled: shard.traces.covers(app: job.event.app.id, uid: job.uid))
+    }
+
+    private func writeJournal(of job: RecipientJob, traceStart: Int?, to command: inout RedisCommand) {
+        let event = job.event
+        if let subject = event.counted.subject {
+            MarkCounts.write(job.journal, record: event.recordName, subject, event.pushKind, event.lane) {
+                command.part($0)
+            }
         }
-        return .own(
-            shard.store.preparedMark(
-                app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
-                trace: job.trace.map { MarkTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) },
-                note: markNote(of: job)))
+        guard let traceStart else { return }
+        TraceBytes.write(
+            job.journal, from: traceStart, sentMs: event.sentMs, id: event.subject.id, msgID: event.msgID,
+            eventID: event.id, facts: job.facts
+        ) { command.part($0) }
     }
 
     /// Marks a recipient as ended. A redelivery then writes nothing.
@@ -207,13 +234,10 @@ final class Recorder {
         if job.flags.contains(.owesClaim) { return storeOwedClaim(job) }
         job.machine.beginMarking(writes: 1 + (job.heldUntilMs == nil ? 0 : 2))
         sendHeldBack(job)
-        let mark = job.mark ?? preparedMark(of: job)
-        switch mark {
+        switch finishedMark(of: job) {
         case .own(let command):
             ask(job) { (store) throws(RedisFault) in try store.writeMark(command, tag: job.tag(.writeMark)) }
-        case .inGroup:
-            job.mark = mark
-            gather(job)
+        case .inGroup: gather(job)
         }
     }
 
@@ -324,7 +348,7 @@ final class Recorder {
 
     /// The mark's bytes behind the state. A recipient whose mark is built has nothing else any more.
     private func finishedNote(of job: RecipientJob) -> [UInt8] {
-        if let value = (job.mark ?? preparedMark(of: job)).value { return Array(value.dropFirst()) }
+        if let value = finishedMark(of: job).value { return Array(value.dropFirst()) }
         shard.mistake("a mark without a value")
         return []
     }
@@ -343,32 +367,6 @@ final class Recorder {
         if isWritten { return marked.append(job) }
         job.failures += 1
         shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: Int(job.failures)))
-    }
-
-    // MARK: Traces
-
-    /// Adds an outcome to the recipient's trace: some bytes in the mark, without another command.
-    private func trace(_ outcome: OutcomeRecord, of job: RecipientJob) {
-        let nowMs = shard.nowMs
-        if job.trace == nil {
-            let plan = shard.traces
-            guard plan.covers(app: job.event.app.id, uid: job.uid) || TracePlan.isFailure(outcome.verdict) else {
-                return
-            }
-            job.trace = TraceBytes(
-                atMs: nowMs, sentMs: job.event.sentMs, id: job.event.subject.id, msgID: job.event.msgID,
-                eventID: job.event.id, facts: job.facts, isResumed: job.isResumed)
-        }
-        job.trace?.append(outcome, nowMs: nowMs)
-    }
-
-    /// The cause of a device's wait: recorded only in the trace, because nothing has ended.
-    func traceWait(_ job: RecipientJob, _ index: Int, _ why: TraceWait) {
-        if shard.traces.isOff { return }
-        trace(
-            OutcomeRecord(
-                uid: job.uid, device: job.devices[index].route.device, verdict: .parked, reason: why.rawValue),
-            of: job)
     }
 
     // MARK: Deliveries
@@ -478,92 +476,88 @@ final class Recorder {
         outbox.send(topics.sms, key: job.uid, value: writer, tag: job.tag(.record))
     }
 
-    // MARK: Statistics
-    // The outcomes for the statistics: with the event until its record is settled, and in the recipient's mark.
+    // MARK: The journal
+    // What the mark, the trace and the statistics say of a recipient.
 
-    func count(_ record: borrowing OutcomeRecord, of job: RecipientJob) {
+    /// - Parameter traits: besides those that the recipient has.
+    private func note(_ outcome: borrowing OutcomeRecord, of job: RecipientJob, _ traits: Journal.Entry.Traits) {
+        var traits = traits
+        if job.isResumed { traits.insert(.isResumed) }
+        if outcome.verdict == .accepted, job.isAddedByClient { traits.insert(.isAddedByClient) }
+        job.journal.append(
+            Journal.Entry(
+                device: outcome.device, verdict: outcome.verdict, reason: outcome.reason, atMs: shard.nowMs,
+                pushID: outcome.pushID, badge: outcome.badge, status: Int32(truncatingIfNeeded: outcome.status ?? 0),
+                attempts: Int32(truncatingIfNeeded: outcome.attempts), latencyMs: outcome.latencyMs,
+                countedReason: CountedReason.code(outcome.label),
+                credential: outcome.credential.map { MarkCounts.short($0) } ?? 0, traits: traits))
+    }
+
+    /// The device needs nothing more. Another try has recorded it, or nothing is to be recorded.
+    ///
+    /// - Parameter counted: how the other try counted it (`RecipientJob.outcome`).
+    func noteUnrecorded(_ device: String, _ verdict: Verdict, counted: CountedOutcome? = nil, of job: RecipientJob) {
+        let entry = counted.flatMap { Journal.Entry($0, device: device, nowMs: shard.nowMs) }
+        job.journal.append(entry ?? Journal.Entry(unrecorded: device, verdict, atMs: shard.nowMs))
+    }
+
+    /// The cause of a device's wait: recorded only in the trace, because nothing has ended.
+    func traceWait(_ job: RecipientJob, _ index: Int, _ why: TraceWait) {
+        let device = job.devices[index].route.device
+        note(OutcomeRecord(uid: job.uid, device: device, verdict: .parked, reason: why.rawValue), of: job, .isTraced)
+    }
+
+    /// Another try of the same record finished the recipient: its mark tells about the devices that do not end here.
+    func takeEnds(of mark: MarkCounts?, into job: RecipientJob) {
+        // What the record of `carillon.parked` said until now is in that mark.
+        if job.devices.isEmpty { job.journal = Journal() }
+        guard let mark, job.event.counts(mark) else { return }
+        let open = job.devices.lazy.filter(\.isOpen).map { MarkCounts.short($0.route.device) }
+        var here = open + job.journal.entries.lazy.filter { $0.traits.contains(.counts) }.map(\.shortDevice)
+        for outcome in mark.outcomes {
+            if let place = here.firstIndex(of: outcome.device) {
+                here.remove(at: place)
+            } else if let entry = Journal.Entry(mark.counted(outcome), nowMs: shard.nowMs) {
+                job.journal.append(entry)
+            }
+        }
+    }
+
+    // MARK: Statistics
+    // The ends count with their event, once its record is settled.
+
+    /// The recipient has ended: its ends count once. A recipient that waits in `carillon.parked` has taken its journal there.
+    func count(_ job: RecipientJob) {
         let event = job.event
-        guard event.counted.subject != nil, let kind = CountedOutcome.Kind(record.verdict) else { return }
-        let outcome = outcome(record, kind, event.pushKind, event.lane)
-        event.counted.tally.add(outcome)
-        job.counts.add(
-            outcome, credential: shard.statistics.short(ofCredential: outcome.credential),
-            device: record.device.map(MarkCounts.short) ?? 0,
-            isAddedByClient: kind == .accepted && job.isAddedByClient)
+        if event.counted.subject != nil {
+            job.journal.forEach { entry in
+                guard entry.traits.contains(.counts), let kind = CountedOutcome.Kind(entry.verdict) else { return }
+                let credential = entry.credential == 0 ? 0 : number(ofCredential: entry.credential, of: event.app)
+                event.counted.tally.add(
+                    CountedOutcome(
+                        hour: entry.atMs / StatisticsKey.hourMs, kind, event.pushKind, event.lane,
+                        reason: entry.countedReason, credential: credential, isSent: entry.isSent))
+            }
+        }
+        job.journal = Journal()
+    }
+
+    /// - Parameter short: `MarkCounts.short` of its name.
+    private func number(ofCredential short: UInt8, of app: AppContext) -> UInt8 {
+        shard.statistics.number(ofCredential: app.clients.first { $0.short == short }?.credential)
     }
 
     /// The outcome of a badge update, which no record of the events topic has: it counts at once.
     private func countBadge(_ record: borrowing OutcomeRecord, of app: AppContext) {
         guard let kind = CountedOutcome.Kind(record.verdict) else { return }
         var counted = RecordCounts(subject: shard.statistics.subject(of: app, name: "badge", task: nil))
-        counted.tally.add(outcome(record, kind, .badge, .silent))
+        counted.tally.add(
+            CountedOutcome(
+                hour: shard.nowMs / StatisticsKey.hourMs, kind, .badge, .silent,
+                reason: CountedReason.code(record.label),
+                credential: shard.statistics.number(ofCredential: record.credential),
+                isSent: record.attempts > 0 || kind == .accepted))
         shard.statistics.settled(counted, at: .none)
-    }
-
-    private func outcome(
-        _ record: borrowing OutcomeRecord, _ kind: CountedOutcome.Kind, _ push: CountedOutcome.PushKind,
-        _ lane: PushLane
-    ) -> CountedOutcome {
-        CountedOutcome(
-            hour: shard.nowMs / StatisticsKey.hourMs, kind, push, lane, reason: CountedReason.code(record.label),
-            credential: shard.statistics.number(ofCredential: record.credential),
-            isSent: record.attempts > 0 || kind == .accepted)
-    }
-
-    /// Another try of the same record finished the recipient. Unless that try was counted, its outcomes count when the record is
-    /// settled, besides those of the devices that end here.
-    func countEarlier(of job: RecipientJob) {
-        let event = job.event
-        if event.counted.subject == nil { return }
-        let open = job.devices.lazy.filter(\.isOpen).map { MarkCounts.short($0.route.device) }
-        job.counts.forEachEarlier(besides: open) { event.counted.tally.add(numbered($0, of: event.app)) }
-    }
-
-    /// The device ended elsewhere, with this outcome (`RecipientJob.outcome`).
-    func countEarlier(_ outcome: CountedOutcome, of job: RecipientJob, _ index: Int) {
-        if job.event.counted.subject == nil { return }
-        job.event.counted.tally.add(numbered(outcome, of: job.event.app))
-        job.counts.add(
-            outcome, credential: outcome.credential, device: MarkCounts.short(job.devices[index].route.device))
-    }
-
-    /// With the credential set's number in place of its short name.
-    private func numbered(_ outcome: CountedOutcome, of app: AppContext) -> CountedOutcome {
-        let credential = app.clients.first { MarkCounts.short($0.credential) == outcome.credential }
-        return outcome.with(credential: shard.statistics.number(ofCredential: credential?.credential))
-    }
-
-    // MARK: Parked recipients
-
-    /// Takes the recipient's outcomes out of the event's: they count with its record of `carillon.parked`, because another try of
-    /// the event finds the recipient finished by that one.
-    func takeCounts(of job: RecipientJob) -> [UInt8] {
-        guard let parking = job.parking, parking.counts.isEmpty, let subject = job.event.counted.subject else {
-            return job.parking?.counts ?? []
-        }
-        job.counts.forEach { job.event.counted.tally.remove($0) }
-        job.counts.withBytes(record: 0, subject) { parking.counts = Array($0) }
-        job.counts = RecipientCounts()
-        return parking.counts
-    }
-
-    /// The outcomes in the parked record of the recipient count with this event from now on.
-    func countReturned(_ job: RecipientJob) {
-        guard let parking = job.parking, !parking.counts.isEmpty else { return }
-        let mark = parking.counts.withUnsafeBytes { bytes in
-            var rest = bytes[...]
-            return MarkCounts.take(&rest)
-        }
-        parking.counts = []
-        guard let mark, job.event.counted.subject != nil else { return }
-        job.counts = RecipientCounts(mark)
-        job.counts.forEach { job.event.counted.tally.add(numbered($0, of: job.event.app)) }
-    }
-
-    private func markNote(of job: RecipientJob) -> MarkNote? {
-        job.event.counted.subject.map {
-            MarkNote(counts: job.counts, record: job.event.recordName, subject: $0)
-        }
     }
 }
 
@@ -590,17 +584,12 @@ extension RecipientJob {
 }
 
 extension RecipientJob {
-    /// Another try finished it: what its mark says counts only if it was a try of the same record.
-    func takeEarlier(_ mark: MarkCounts?) {
-        counts.takeEarlier(mark.flatMap { event.counts($0) ? $0 : nil })
-    }
-
     /// The outcome of the device in the mark of another worker, if that worker had the same record. It has the short name of the
     /// credential in place of its number.
     func outcome(ofDevice index: Int, in mark: MarkCounts?) -> CountedOutcome? {
         guard let mark, event.counts(mark) else { return nil }
         let device = MarkCounts.short(devices[index].route.device)
-        return mark.outcomes.first { $0.device == device }.map { mark.counted($0).with(credential: $0.credential) }
+        return mark.outcomes.first { $0.device == device }.map(mark.counted)
     }
 }
 

@@ -51,6 +51,8 @@ final class AppContext {
         let environment: APNsEnvironment
         /// The name of the credential set, for a bind's `cert`.
         let credential: String
+        /// `MarkCounts.short` of that name.
+        let short: UInt8
         let apns: APNsClient
         /// For the app's own environment: connected at start. The other one connects with its first push.
         let isDefault: Bool
@@ -91,6 +93,7 @@ final class AppContext {
         ) {
             self.environment = environment
             self.credential = credential
+            short = MarkCounts.short(credential)
             self.apns = apns
             self.isDefault = isDefault
             self.usesProviderKey = usesProviderKey

@@ -28,15 +28,16 @@ extension ParkedRecord {
         self.conversation = tree["conv"]?.string ?? conversation(raw, source) ?? ""
         take(client: tree["client"]?.string)
         devices = tree["devices"]?.array?.compactMap(\.string) ?? []
-        done = tree["done"]?.array?.compactMap(\.string) ?? []
         holdUntilMs = tree["hold_ms"]?.int
         facts = ParkedFacts(rawValue: UInt32(truncatingIfNeeded: tree["flags"]?.int ?? 0))
         silentConnections =
             tree["suspects"]?.members?.compactMap { member in
                 member.value.int.map { SilentConnection(device: member.key, epoch: $0) }
             } ?? []
-        counts = tree["counts"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
         formerNames = tree["names"]?.array?.compactMap(\.int).map { UInt16(truncatingIfNeeded: $0) } ?? []
-        trace = tree["trace"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
+        journal = Journal(
+            done: tree["done"]?.array?.compactMap(\.string) ?? [],
+            counts: tree["counts"]?.string.flatMap { Hex.bytes($0.utf8) } ?? [],
+            trace: tree["trace"]?.string.flatMap { Hex.bytes($0.utf8) } ?? [], writtenMs: writtenMs)
     }
 }

@@ -5,12 +5,9 @@ import PushCore
 /// A `TraceRecord` in about a hundred bytes: written once per (event, user) for each push.
 ///
 /// It is part of the mark, and the mark's key has kind and id. Version, flags, time, age, facts, `msg_id` and
-/// `event_id` (empty if equal to the key's id), then the devices up to the end. Numbers are LEB128, texts follow their
-/// length. Reading checks every step, because Redis may contain another version.
-struct TraceBytes {
-    private(set) var bytes: [UInt8] = []
-    private let atMs: Int64
-
+/// `event_id` (empty if equal to the key's id), then the entries of the journal up to the end. Numbers are LEB128, texts follow
+/// their length. Reading checks every step, because Redis may contain another version.
+enum TraceBytes {
     static let version: UInt8 = 1
 
     private enum Flag {
@@ -21,71 +18,60 @@ struct TraceBytes {
         static let attempts: UInt8 = 16
     }
 
-    /// The head, without devices.
-    init(
-        atMs: Int64, sentMs: Int64, id: String, msgID: String, eventID: String, facts: DecisionFacts, isResumed: Bool
+    /// Writes the entries of a journal from its `traceStart` on.
+    ///
+    /// - Parameters:
+    ///   - sentMs: the record's own.
+    ///   - id: in the mark's key.
+    ///   - facts: of the last round.
+    static func write(
+        _ journal: Journal, from start: Int, sentMs: Int64, id: String, msgID: String, eventID: String,
+        facts: DecisionFacts, _ body: (UnsafeRawBufferPointer) -> Void
     ) {
-        self.atMs = atMs
         let msgID = msgID == id ? "" : msgID
         let eventID = eventID == id ? "" : eventID
-        // Has room for one outcome too.
-        bytes.reserveCapacity(128)
-        write(atMost: 2 + 5 * Piece.numberBytes + msgID.utf8.count + eventID.utf8.count) { piece in
-            piece.byte(Self.version)
-            piece.byte(isResumed ? 1 : 0)
+        var size = 2 + 5 * Piece.numberBytes + msgID.utf8.count + eventID.utf8.count
+        guard journal.entries.indices.contains(start) else { return }
+        let (atMs, traits) = (journal.entries[start].atMs, journal.entries[start].traits)
+        journal.forEach(from: start) { entry in
+            size += 2 + 16 + 7 * Piece.numberBytes + entry.reason.utf8.count + (entry.device?.utf8.count ?? 0)
+        }
+        withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { room in
+            guard let first = room.baseAddress else { return }
+            var piece = Piece(end: first)
+            piece.byte(version)
+            piece.byte(traits.contains(.isResumed) ? 1 : 0)
             piece.number(atMs)
             // A producer's clock may be ahead of ours.
             piece.number(atMs &- sentMs)
             piece.number(Int64(bitPattern: facts.rawValue))
             piece.text(msgID)
             piece.text(eventID)
-        }
-    }
-
-    /// The trace of an earlier try; nil if unreadable.
-    init?(resuming bytes: [UInt8]) {
-        let atMs = bytes.withUnsafeBytes { bytes -> Int64? in
-            var reader = TraceReader(rest: bytes[...])
-            guard reader.byte() == Self.version, reader.byte() != nil else { return nil }
-            return reader.number()
-        }
-        guard let atMs else { return nil }
-        self.atMs = atMs
-        self.bytes = bytes
-    }
-
-    mutating func append(_ outcome: OutcomeRecord, nowMs: Int64) {
-        let texts = outcome.reason.utf8.count + (outcome.device?.utf8.count ?? 0)
-        let sinceMs = nowMs &- atMs
-        write(atMost: 2 + 16 + 7 * Piece.numberBytes + texts) { piece in
-            piece.byte(outcome.verdict.letter)
-            piece.byte(
-                (outcome.device == nil ? 0 : Flag.device) | (outcome.pushID == nil ? 0 : Flag.pushID)
-                    | (outcome.status == nil ? 0 : Flag.status) | (outcome.badge == nil ? 0 : Flag.badge)
-                    | (outcome.attempts == 0 ? 0 : Flag.attempts))
-            piece.text(outcome.reason)
-            piece.number(sinceMs)
-            if let device = outcome.device { piece.text(device) }
-            if let id = outcome.pushID {
-                piece.fixed(id.high)
-                piece.fixed(id.low)
+            journal.forEach(from: start) { entry in
+                if entry.traits.contains(.isTraced) { write(entry, since: atMs, to: &piece) }
             }
-            if let status = outcome.status { piece.number(Int64(status)) }
-            if let badge = outcome.badge { piece.number(badge) }
-            if outcome.attempts != 0 {
-                piece.number(Int64(outcome.attempts))
-                piece.number(outcome.latencyMs)
-            }
+            body(UnsafeRawBufferPointer(rebasing: room[..<(piece.end - first)]))
         }
     }
 
-    /// Appends the output of `body`, built outside the array, which would check for sharing at each byte.
-    private mutating func write(atMost count: Int, _ body: (inout Piece) -> Void) {
-        withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { room in
-            guard let start = room.baseAddress else { return }
-            var piece = Piece(end: start)
-            body(&piece)
-            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: room[..<(piece.end - start)]))
+    private static func write(_ entry: borrowing Journal.Entry, since baseMs: Int64, to piece: inout Piece) {
+        piece.byte(entry.verdict.letter)
+        piece.byte(
+            (entry.device == nil ? 0 : Flag.device) | (entry.pushID == nil ? 0 : Flag.pushID)
+                | (entry.status == 0 ? 0 : Flag.status) | (entry.badge == nil ? 0 : Flag.badge)
+                | (entry.attempts == 0 ? 0 : Flag.attempts))
+        piece.text(entry.reason)
+        piece.number(entry.atMs &- baseMs)
+        if let device = entry.device { piece.text(device) }
+        if let id = entry.pushID {
+            piece.fixed(id.high)
+            piece.fixed(id.low)
+        }
+        if entry.status != 0 { piece.number(Int64(entry.status)) }
+        if let badge = entry.badge { piece.number(badge) }
+        if entry.attempts != 0 {
+            piece.number(Int64(entry.attempts))
+            piece.number(entry.latencyMs)
         }
     }
 }
@@ -207,23 +193,5 @@ private struct TraceReader {
             device.latencyMs = latency
         }
         return device
-    }
-}
-
-extension Verdict {
-    fileprivate init?(letter: UInt8) {
-        guard let verdict = Self.allCases.first(where: { $0.letter == letter }) else { return nil }
-        self = verdict
-    }
-
-    fileprivate var letter: UInt8 {
-        switch self {
-        case .accepted: UInt8(ascii: "a")
-        case .rejected: UInt8(ascii: "r")
-        case .expired: UInt8(ascii: "e")
-        case .suppressed: UInt8(ascii: "s")
-        case .online: UInt8(ascii: "o")
-        case .parked: UInt8(ascii: "p")
-        }
     }
 }

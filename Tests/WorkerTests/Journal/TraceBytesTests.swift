@@ -6,39 +6,41 @@ import Testing
 @testable import Worker
 
 struct TraceBytesTests {
-    private static func outcome(
-        _ device: String?, _ verdict: Verdict, _ reason: String, _ fill: (inout OutcomeRecord) -> Void = { _ in }
-    ) -> OutcomeRecord {
-        var record = OutcomeRecord(uid: "bob", device: device, verdict: verdict, reason: reason)
-        fill(&record)
-        return record
-    }
-
-    private static func write(_ outcomes: [(OutcomeRecord, Int64)]) -> [UInt8] {
-        var bytes = TraceBytes(
-            atMs: 1_763_600_000_123, sentMs: 1_763_600_000_100, id: "m-1", msgID: "m-1", eventID: "消息",
-            facts: [.decided, .counted, .mentionsMe], isResumed: true)
-        for (outcome, atMs) in outcomes { bytes.append(outcome, nowMs: atMs) }
-        return bytes.bytes
-    }
-
-    private static let outcomes: [(OutcomeRecord, Int64)] = [
-        (outcome(nil, .suppressed, "conv_muted"), 1_763_600_000_123),
-        (
-            outcome("bob-iphone", .accepted, "ok") {
-                $0.pushID = PushID(high: 0x0123_4567_89ab_cdef, low: 0x8000_0000_0000_0001)
-                $0.status = 200
-                $0.badge = 7
-                $0.attempts = 2
-                $0.latencyMs = 31
-            }, 1_763_600_000_160
-        ),
-        (outcome("bob-ipad", .rejected, "Unregistered") { $0.status = 410 }, 1_763_600_000_161),
+    private static let entries: [Journal.Entry] = [
+        Journal.Entry(
+            verdict: .suppressed, reason: "conv_muted", atMs: 1_763_600_000_123, traits: [.isTraced, .isResumed]),
+        Journal.Entry(unrecorded: "bob-watch", .online, atMs: 1_763_600_000_124),
+        Journal.Entry(
+            device: "bob-iphone", verdict: .accepted, reason: "ok", atMs: 1_763_600_000_160,
+            pushID: PushID(high: 0x0123_4567_89ab_cdef, low: 0x8000_0000_0000_0001), badge: 7, status: 200,
+            attempts: 2, latencyMs: 31, traits: [.isTraced, .counts]),
+        Journal.Entry(
+            device: "bob-ipad", verdict: .rejected, reason: "Unregistered", atMs: 1_763_600_000_161, status: 410,
+            traits: .isTraced),
     ]
+
+    private static func write(
+        _ entries: [Journal.Entry] = entries, sentMs: Int64 = 1_763_600_000_100, id: String = "m-1",
+        msgID: String = "m-1",
+        eventID: String = "消息", facts: DecisionFacts = [.decided, .counted, .mentionsMe]
+    ) -> [UInt8] {
+        var journal = Journal()
+        for entry in entries { journal.append(entry) }
+        var bytes: [UInt8] = []
+        TraceBytes.write(journal, from: 0, sentMs: sentMs, id: id, msgID: msgID, eventID: eventID, facts: facts) {
+            bytes += $0
+        }
+        return bytes
+    }
+
+    private static func wait(atMs: Int64, isResumed: Bool = false) -> Journal.Entry {
+        Journal.Entry(
+            verdict: .parked, reason: "rate", atMs: atMs, traits: isResumed ? [.isTraced, .isResumed] : .isTraced)
+    }
 
     @Test func writtenRecordsAreRead() throws {
         let record = try #require(
-            Self.write(Self.outcomes).withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") })
+            Self.write().withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") })
         #expect(record.atMs == 1_763_600_000_123 && record.sentMs == 1_763_600_000_100)
         #expect(record.kind == .revoke && record.msgID == "m-1" && record.eventID == "消息" && record.isResumed)
         #expect(record.facts == [.decided, .counted, .mentionsMe])
@@ -58,36 +60,31 @@ struct TraceBytesTests {
 
     @Test func everyBitOfTheFactsIsKept() throws {
         let facts = DecisionFacts(rawValue: .max)
-        let bytes = TraceBytes(
-            atMs: 1, sentMs: 1, id: "m", msgID: "m", eventID: "m", facts: facts, isResumed: false
-        ).bytes
+        let bytes = Self.write([Self.wait(atMs: 1)], sentMs: 1, id: "m", msgID: "m", eventID: "m", facts: facts)
         let record = try #require(bytes.withUnsafeBytes { TraceRecord($0, kind: .message, id: "m") })
         #expect(record.facts == facts && facts.deniedUntilMs == 4_294_967_295_000)
     }
 
     @Test func anOrdinaryPushTakesAboutAHundredBytes() {
-        let bytes = Self.write([Self.outcomes[1]])
+        let bytes = Self.write([Self.entries[2]])
         #expect(bytes.count < 80)
     }
 
     @Test(arguments: [Int64.min, -1, 0, 63, 64, 1 << 40, .max]) func anyTimeSurvives(_ ms: Int64) throws {
-        let bytes = TraceBytes(
-            atMs: ms, sentMs: 5, id: "m-1", msgID: "", eventID: "", facts: [], isResumed: false
-        ).bytes
+        let bytes = Self.write([Self.wait(atMs: ms)], sentMs: 5, msgID: "", eventID: "", facts: [])
         let record = try #require(bytes.withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") })
-        #expect(record.atMs == ms && record.sentMs == 5 && record.devices.isEmpty && !record.isResumed)
+        #expect(record.atMs == ms && record.sentMs == 5 && !record.isResumed)
     }
 
     @Test func idsThatTheKeyHasAreLeftOut() throws {
-        let bytes = TraceBytes(
-            atMs: 9, sentMs: 5, id: "e-1", msgID: "", eventID: "e-1", facts: [], isResumed: true
-        ).bytes
+        let bytes = Self.write(
+            [Self.wait(atMs: 9, isResumed: true)], sentMs: 5, id: "e-1", msgID: "", eventID: "e-1", facts: [])
         let activity = try #require(bytes.withUnsafeBytes { TraceRecord($0, kind: .liveActivity, id: "e-1") })
         #expect(activity.msgID.isEmpty && activity.eventID == "e-1" && activity.isResumed)
     }
 
     @Test func noCutAndNoWrongByteTraps() {
-        let whole = Self.write(Self.outcomes)
+        let whole = Self.write()
         for count in 0..<whole.count {
             let record = whole[..<count].withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") }
             if let record { #expect(record.devices.count < 3, "\(count)") }
@@ -103,7 +100,7 @@ struct TraceBytesTests {
     }
 
     @Test func anotherVersionIsNotRead() {
-        var bytes = Self.write(Self.outcomes)
+        var bytes = Self.write()
         bytes[0] = 2
         #expect(bytes.withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") } == nil)
     }
