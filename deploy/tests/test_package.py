@@ -85,8 +85,9 @@ def test_the_bill_of_materials_names_the_libraries_that_are_linked_in(tmp_path: 
         pytest.skip("no .build/debug/carillon; CARILLON names another")
     binary = tmp_path / "carillon"
     binary.symlink_to(built)
-    # The versions at the time of the build: the machine's own may be newer by now.
-    (tmp_path / "carillon.packages").write_text("librdkafka-dev\t1.0-1\nlibnghttp2-dev\t2.0-1\n")
+    # The facts at the time of the build: this machine's packages may be newer, or not installed.
+    facts = [("librdkafka-dev", "1.0-1", "arm64", "librdkafka", "Us"), ("libnghttp2-dev", "2.0-1", "arm64", "nghttp2", "Us")]
+    (tmp_path / "carillon.packages").write_text("".join("\t".join(one) + "\n" for one in facts))
     components = json.loads(run("deploy/make-sbom", str(binary), version()))["components"]
     linked = {one["name"]: one["version"] for one in components if STATIC in one.get("properties", [])}
     assert linked == {"librdkafka-dev": "1.0-1", "libnghttp2-dev": "2.0-1"}
@@ -99,6 +100,14 @@ def test_the_version_of_swift_is_found_in_debug_information_beside_the_binary(tm
     (tmp_path / "carillon.debug").write_bytes(b"\0Swift version 6.3.1 (swift-6.3.1-RELEASE)\0")
     components = json.loads(run("deploy/make-sbom", str(binary), version()))["components"]
     assert [one["version"] for one in components if one["name"] == "swift-stdlib"] == ["6.3.1"]
+
+
+def test_the_build_of_the_image_names_no_architecture() -> None:
+    recipe = TOP / "deploy/Dockerfile"
+    scripts = [TOP / name for name in set(re.findall(r"deploy/[\w-]+", recipe.read_text())) - {"deploy/Dockerfile"}]
+    assert TOP / "deploy/build-trained" in scripts and TOP / "deploy/link-archives" in scripts
+    for file in [recipe, *scripts]:
+        assert not re.search(r"amd64|x86|arm64|aarch64|linux-gnu", file.read_text()), file
 
 
 def test_a_bill_of_another_form_is_refused() -> None:
