@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench cost cost-trained build release release-trained lint clean packages \
-	simulation simulation-short simulation-trained simulation-mutations chaos chaos-short chaos-upgrade chaos-test api-check docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
+	simulation simulation-short simulation-trained simulation-mutations chaos chaos-short chaos-upgrade chaos-test api-check docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test image-test
 
 help: ## lists the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -185,6 +185,14 @@ deb: $(if $(BINARY),,release-trained) ## a Debian package with its bill of mater
 deb-test: ## the package in a fresh Debian: installed, tested, upgraded, removed (as root)
 	@deploy/install-packages lintian mmdebstrap
 	deploy/test-deb
+
+# A debug build, linked as the shipped binary is: the image has no other libraries.
+image-test: packages ## the image of deploy/Dockerfile, built without a daemon and run read-only as nobody, with a push through it (as root): BINARY=
+	@deploy/install-packages buildah podman runc mmdebstrap openssl python3
+	$(if $(BINARY),,archives=$$(deploy/link-archives) && PKG_CONFIG_PATH=$$archives/pkgconfig swift build --product carillon \
+		--scratch-path .build/image --static-swift-stdlib -Xlinker -ljemalloc -Xlinker -llz4 -Xlinker -lsasl2 -Xlinker -lz -Xlinker -lzstd \
+		&& cp $$archives/packages .build/image/debug/carillon.packages)
+	deploy/test-image $(or $(BINARY),.build/image/debug/carillon)
 
 bench: release ## CPU per push, latency and memory, with h2load in the same run
 	.build/release/carillon bench $(ARGS)
