@@ -105,6 +105,10 @@ package final class ModelGroupClient: GroupClient {
         switch item {
         case .record(let record, let partition, let version):
             guard fetcher.deliver(partition, version, next: record.offset + 1) else { return false }
+            var record = record
+            if let translation = host.translation {
+                record.value = record.value.map { translation.read($0, of: topics[partition.topic]) }
+            }
             record.withKafkaRecord(partition) { consumer.take($0, for: receiver) }
             return true
         case .end(let partition, let offset, let version):

@@ -8,6 +8,12 @@ package protocol KafkaModelWake: AnyObject {
     func drain()
 }
 
+/// How a process of another version writes and reads records.
+package protocol RecordTranslation: AnyObject {
+    func written(_ value: [UInt8], to topic: String) -> [UInt8]
+    func read(_ value: [UInt8], of topic: String) -> [UInt8]
+}
+
 /// A process with Kafka clients: its clocks, and whether it runs.
 ///
 /// A paused process takes no answer and sends nothing; what came meanwhile is taken when it runs again. A dead one never does.
@@ -17,6 +23,8 @@ package final class ModelHost {
     let makeWake: () -> any KafkaModelWake
     let steadyNanos: () -> UInt64
     let wallMs: () -> Int64
+    /// Nil: a process of this version.
+    package var translation: (any RecordTranslation)?
     private var isPaused = false
     private(set) var isDead = false
     private var backlog: [() -> Void] = []

@@ -85,9 +85,11 @@ package final class ModelProducer: ProducerClient, @unchecked Sendable {
         // -150: _FATAL.
         if fatalError != nil { return .refused(KafkaError(code: -150)) }
         if open >= queueMax { return .queueFull }
+        let written = value.map { bytes in
+            host.translation?.written(Array(bytes), to: topic.name) ?? Array(bytes)
+        }
         let record = ModelRecord(
-            key: key.map { Array($0) }, value: value.map { Array($0) }, headers: headers,
-            createdMs: timestampMs ?? host.wallMs())
+            key: key.map { Array($0) }, value: written, headers: headers, createdMs: timestampMs ?? host.wallMs())
         // 10: MSG_SIZE_TOO_LARGE.
         if record.byteCount > bytesMax { return .refused(KafkaError(code: 10)) }
         let count = model.partitionCount(of: topic.name)

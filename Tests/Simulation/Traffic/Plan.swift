@@ -298,11 +298,19 @@ public enum FaultKind: String, CaseIterable, Sendable {
     case clockJump
     /// All workers move to a mirrored Kafka cluster, some of them with a Redis from a backup.
     case kafkaMirror
+    /// Workers of a later version run beside this one's: some from the beginning, at the end all.
+    case upgrade
 
     /// Drawn from numbers of their own: the seeds keep the rest of their worlds.
-    fileprivate static let drawnApart: [FaultKind] = [.kafkaMirror]
+    fileprivate static let drawnApart: [FaultKind] = [.kafkaMirror, .upgrade]
     fileprivate var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
     /// In how many worlds of a hundred a kind that is drawn apart may strike.
-    fileprivate var perCent: UInt64 { self == .kafkaMirror ? 12 : 0 }
+    fileprivate var perCent: UInt64 {
+        switch self {
+        case .kafkaMirror: 12
+        case .upgrade: 15
+        default: 0
+        }
+    }
 }

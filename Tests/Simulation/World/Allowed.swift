@@ -4,7 +4,7 @@ extension FaultKind {
     /// A record may be written twice after it, and a push sent twice whose answer was lost.
     var mayRepeat: Bool {
         switch self {
-        case .crash, .pause, .restart, .join, .redisLink, .apnsLink: true
+        case .crash, .pause, .restart, .join, .upgrade, .redisLink, .apnsLink: true
         case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer, .kafkaMirror: true
         case .redisRestart, .redisOlderData, .redisFailover, .redisFull, .redisRefusal, .redisSlowness: true
         case .apnsAnswers, .apnsTokens, .apnsGoAway, .clock, .clockJump, .reload, .redisSlots: false
@@ -19,7 +19,8 @@ extension FaultKind {
         case .kafkaBrokers, .kafkaGroup, .kafkaWrites, .kafkaSlowness, .kafkaProducer: true
         // A cut-off master answers with what it knows. A revoke that Redis does not take is known to nobody.
         case .redisFailover, .redisSlowness, .redisFull, .redisRefusal: true
-        case .crash, .restart, .join, .apnsAnswers, .apnsTokens, .apnsGoAway, .clock, .clockJump, .reload: false
+        case .crash, .restart, .join, .upgrade, .apnsAnswers, .apnsTokens, .apnsGoAway, .clock: false
+        case .clockJump, .reload: false
         case .kafkaRefusal, .kafkaRetention, .kafkaRecreation, .kafkaMirror: false
         case .redisRestart, .redisOlderData, .redisSlots: false
         }
@@ -64,7 +65,7 @@ extension FaultKind {
     /// Partitions go to another worker, or come again.
     var mayMovePartitions: Bool {
         switch self {
-        case .crash, .pause, .restart, .join, .kafkaBrokers, .kafkaGroup, .kafkaMirror: true
+        case .crash, .pause, .restart, .join, .upgrade, .kafkaBrokers, .kafkaGroup, .kafkaMirror: true
         default: false
         }
     }

@@ -77,7 +77,7 @@ final class Faults {
         switch kind {
         case .crash: crash()
         case .pause: pause()
-        case .restart: restart()
+        case .restart, .upgrade: restart()
         case .join: join()
         case .redisLink: link(someRedis, "Redis")
         case .apnsLink: link(APNsSeat.address, "APNs")

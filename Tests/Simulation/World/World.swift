@@ -25,6 +25,8 @@ public final class World {
     /// Of workers with a `group.instance.id`: one that starts in place of another has its number.
     private var instances: [String: Int] = [:]
     private var faults: Faults?
+    /// Nil: all workers are of this version.
+    private lazy var upgrade = plan.faults.contains(.upgrade) ? Upgrade(self) : nil
     private var stranded: [Violation] = []
     private var commits = CommitJudge()
     private var bounds: BoundsJudge
@@ -120,10 +122,12 @@ public final class World {
         let faults = Faults(self)
         self.faults = faults
         faults.begin()
+        upgrade?.addToKeys()
         system.run(nanos: max(5 * Self.second + plan.trafficNanos, playEpisodes()))
         faults.heal()
         gateways.end()
         isTrafficOver = true
+        upgrade?.complete()
         story.tell("the traffic has ended, and all that was wrong is right again")
         if workers.allSatisfy({ $0.process.isDead || $0.isLeaving }) { try startWorker() }
         guard comesToRest("after the traffic") else { return finish() }
@@ -203,11 +207,12 @@ public final class World {
             instances[name] = number
             configuration.kafka.options["group.instance.id"] = "instance-\(number)"
         }
+        let host = ModelHost(process, kafka, system: system)
+        host.translation = upgrade?.translation()
         let worker = try WorkerSeat(
-            process, system: system, configuration: configuration,
-            kafka: ModelHost(process, kafka, system: system), log: log)
+            process, system: system, configuration: configuration, kafka: host, log: log)
         workers.append(worker)
-        story.tell("\(name) starts")
+        story.tell("\(name) starts" + (host.translation == nil ? "" : " as a later version"))
     }
 
     /// The configuration changes; running workers learn it within seconds.
@@ -378,7 +383,8 @@ public final class World {
         allowance.hadOneShard = allowance.hadOneProcess && plan.shardsPerWorker == 1
         allowance.hasOddTimes = plan.kinds.contains(.oddTimes)
         allowance.isDrainedWell =
-            faults?.haveDrained ?? true && plan.faults.allSatisfy { !$0.mayRepeat || $0 == .restart || $0 == .join }
+            faults?.haveDrained ?? true
+            && plan.faults.allSatisfy { !$0.mayRepeat || $0 == .restart || $0 == .join || $0 == .upgrade }
         allowance.clockSlackMs =
             plan.faults.contains(.clockJump) ? 3_600_000 : plan.faults.contains(.clock) ? 45_000 : 50
         allowance.unseenClockMs = plan.faults.contains(.clock) ? 45_000 : 0

@@ -16,6 +16,12 @@ import Testing
         #expect(chunk.key == "img\"1#7")
     }
 
+    @Test func `a member of a later version is passed over`() {
+        let text = #"{"v":1,"app":"im","conv":"g","part":1,"uids":["a"],"levels":[0],"zz":[[{"a":[null]}]]}"#
+        let chunk = Array((text + "\nx").utf8).withUnsafeBytes { ChunkRecord($0) }
+        #expect(chunk?.members == [MemberPage.Member(uid: "a", level: .unset)])
+    }
+
     @Test func aForeignRecordIsNoChunk() {
         let long = String(repeating: "x", count: InputLimit.user + 1)
         let head = #""v":1,"app":"im","conv":"g","part":1"#

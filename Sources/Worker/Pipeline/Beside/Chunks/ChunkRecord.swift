@@ -59,9 +59,9 @@ struct ChunkRecord: Sendable, Equatable {
 
     /// - Returns: nil for any other format.
     init?(_ bytes: UnsafeRawBufferPointer) {
-        guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
-            let tree = try? JSONTree(
-                parsing: UnsafeRawBufferPointer(rebasing: bytes[..<end]), maxBytes: Self.headMax, maxDepth: 3),
+        guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+        let head = UnsafeRawBufferPointer(rebasing: bytes[..<end])
+        guard let tree = try? JSONTree(parsing: head, maxBytes: Self.headMax, maxDepth: Deferred.headDepth),
             tree["v"]?.int == 1, let app = tree["app"]?.string, let conversation = tree["conv"]?.string,
             let part = tree["part"]?.int, let uids = tree["uids"]?.array, let levels = tree["levels"]?.array,
             uids.count == levels.count

@@ -16,6 +16,8 @@ struct Deferred: Sendable, Equatable {
     var later: [JSONTree.Member] = []
 
     static let headMax = 1 << 20
+    /// Deeper than any of this version: members of later ones are kept.
+    static let headDepth = 8
     /// The bytes of a record with several recipients: brokers take a little more than a million by default.
     static let recordMax = 1_000_000
     private static let known: Set<String> = [
@@ -87,7 +89,7 @@ struct Deferred: Sendable, Equatable {
     static func read(_ bytes: UnsafeRawBufferPointer, uids: (_ raw: [UInt8], EventSource) -> [String]?) -> Reading {
         guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
             let tree = try? JSONTree(
-                parsing: UnsafeRawBufferPointer(rebasing: bytes[..<end]), maxBytes: headMax, maxDepth: 8),
+                parsing: UnsafeRawBufferPointer(rebasing: bytes[..<end]), maxBytes: headMax, maxDepth: headDepth),
             tree["v"]?.int == 1, let kind = tree["case"]?.string
         else { return .other }
         let isMarks = kind.isSame(as: "marks")
