@@ -198,9 +198,10 @@ struct DispatcherTests {
 
     /// Both began together. When the first was decided, the device was still to be left alone; when the second was read, no more.
     /// Of two partitions neither waits: what a burst keeps would wait for the other's work in turn, without end.
-    @Test(arguments: [Int32(0), 1])
+    /// A new message of the device may be parked between the two.
+    @Test(arguments: [Int32(0), 1], [false, true])
     func `a returned push waits behind an earlier one of its device and partition that was parked again`(
-        other: Int32
+        other: Int32, hasNewOne: Bool
     ) throws {
         try Self.with { world, parts in
             let jobs = try [60, 40].enumerated().map { number, leftMs in
@@ -226,7 +227,13 @@ struct DispatcherTests {
                 ]
                 return job
             }
-            for job in jobs { try Self.route(job, ["phone"], world, parts) }
+            for job in jobs {
+                try Self.route(job, ["phone"], world, parts)
+                if !hasNewOne || job !== jobs.first { continue }
+                parts.parking.devices.note(
+                    job.deviceKey(0), dueMs: world.shard.steadyMs, of: EventSource(partition: 0, offset: 2),
+                    nowNanos: world.shard.nowNanos)
+            }
             #expect(parts.sender.ready.taken().count == Int(other))
             #expect(jobs.map { $0.parking?.parting?.devices } == [["phone"], other == 0 ? ["phone"] : nil])
         }

@@ -9,6 +9,21 @@ final class ParkedDevices {
         var dueMs: Int64
         /// The event that was parked last.
         var source: EventSource
+        /// Events that had returned and were parked again. Others of the device may have been parked since.
+        var again: [Again] = []
+
+        /// An earlier event stands for those after it of its partition, if these began with it.
+        mutating func addAgain(begunNanos: UInt64) {
+            again.removeAll { !$0.source.isBefore(source) && $0.source.partition == source.partition }
+            if again.contains(where: { $0.source.isBefore(source) && $0.atNanos >= begunNanos }) { return }
+            again.append(Again(atNanos: atNanos, source: source))
+        }
+    }
+
+    private struct Again {
+        /// Monotonic.
+        var atNanos: UInt64
+        var source: EventSource
     }
 
     private struct Waiting {
@@ -46,12 +61,17 @@ final class ParkedDevices {
     /// - Parameters:
     ///   - key: `DeviceKey.make`; with an empty device for the whole user.
     ///   - source: the event whose work is parked.
+    ///   - returnedNanos: when it began, if it had returned (monotonic).
     /// - Returns: when the last of the device's noted work is due.
     @discardableResult
-    func note(_ key: UInt64, dueMs: Int64, of source: EventSource, nowNanos: UInt64) -> Int64 {
+    func note(
+        _ key: UInt64, dueMs: Int64, of source: EventSource, returnedNanos: UInt64? = nil, nowNanos: UInt64
+    ) -> Int64 {
         let latest = max(dueMs, notes[key]?.dueMs ?? .min)
         if notes.count < Self.capacity || notes[key] != nil {
-            notes[key] = Note(atNanos: nowNanos, dueMs: latest, source: source)
+            var note = Note(atNanos: nowNanos, dueMs: latest, source: source, again: notes[key]?.again ?? [])
+            if let returnedNanos { note.addAgain(begunNanos: returnedNanos) }
+            notes[key] = note
         }
         return latest
     }
@@ -67,8 +87,9 @@ final class ParkedDevices {
     /// later one, or one of another partition, is not ahead: two conversations of a device would wait for each other without end.
     private func isAhead(_ note: Note, of job: RecipientJob) -> Bool {
         guard let parked = job.event.parked?.record else { return note.atNanos >= job.readNanos }
-        return note.atNanos >= job.event.begunNanos && note.source.partition == parked.source.partition
-            && note.source.offset < parked.source.offset
+        return (note.again + [Again(atNanos: note.atNanos, source: note.source)]).contains {
+            $0.atNanos >= job.event.begunNanos && $0.source.isBefore(parked.source)
+        }
     }
 
     // MARK: Those that wait in memory to be parked

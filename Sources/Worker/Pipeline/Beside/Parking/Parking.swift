@@ -129,11 +129,11 @@ final class Parking {
     ///
     /// - Parameters:
     ///   - waits: of its devices: the record is due with the first of them.
-    ///   - earlier: its record until now, if it was parked before: others may already be parked behind it.
-    func expect(_ record: ParkedRecord, waits: [DeviceWait], earlier: ParkedRecord?) {
+    ///   - event: others may already be parked behind its record until now, if it was parked before.
+    func expect(_ record: ParkedRecord, waits: [DeviceWait], of event: EventJob) {
         wheel.expect(record, nowMs: shard.steadyMs)
-        let noted = earlier?.notedDevices ?? []
-        noteDevices(of: record, waits, noted: noted)
+        noteDevices(of: record, waits, event)
+        let noted = event.parked?.record.notedDevices ?? []
         for device in noted where !record.notedDevices.containsSame(device) { forget(record, of: device) }
     }
 
@@ -211,16 +211,18 @@ final class Parking {
 
     /// Lets later work of the device, user or conversation see that this one is before it, and its reader, which of its devices must wait
     /// on. Best effort: if Redis refuses it, only the order is lost.
-    private func noteDevices(of record: ParkedRecord, _ waits: [DeviceWait], noted: [String]) {
-        if record.devices.isEmpty, record.cause.holdsDevice { note(record, of: "", isAgain: noted.containsSame("")) }
+    private func noteDevices(of record: ParkedRecord, _ waits: [DeviceWait], _ event: EventJob) {
+        if record.devices.isEmpty, record.cause.holdsDevice { note(record, of: "", nil, event) }
         for device in record.devices {
             let wait = waits.first { $0.device.isSame(as: device) }
             guard (wait?.cause ?? record.cause).holdsDevice else { continue }
-            note(record, of: device, wait, isAgain: noted.containsSame(device))
+            note(record, of: device, wait, event)
         }
     }
 
-    private func note(_ record: ParkedRecord, of device: String, _ wait: DeviceWait? = nil, isAgain: Bool = false) {
+    private func note(
+        _ record: ParkedRecord, of device: String, _ wait: DeviceWait? = nil, _ event: EventJob? = nil
+    ) {
         let nowMs = shard.sharedMs
         var note = ParkedNote(dueMs: 0, writtenMs: nowMs, untilMs: record.expiresAtMs)
         guard let uid = record.uid else {
@@ -232,10 +234,11 @@ final class Parking {
         // Work that is parked behind a refused push may have begun to wait before the refusal.
         let dueMs = devices.note(
             DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: wait?.dueMs ?? record.dueMs,
-            of: record.source, nowNanos: shard.nowNanos)
+            of: record.source, returnedNanos: event?.returnedNanos, nowNanos: shard.nowNanos)
         note.dueMs = dueMs &- shard.steadyMs &+ nowMs
         try? shard.store.noteParked(
-            app: record.app, uid: uid, device: device, note, id: record.id, isAgain: isAgain,
+            app: record.app, uid: uid, device: device, note, id: record.id,
+            isAgain: event?.parked?.record.notedDevices.containsSame(device) ?? false,
             isAPNsAsking: (wait?.cause ?? record.cause) == .retryAfter, tag: Tag.noteBits)
     }
 

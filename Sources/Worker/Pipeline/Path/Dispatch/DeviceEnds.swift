@@ -114,7 +114,9 @@ final class DeviceEnds {
     /// Later pushes of the device are parked behind it from now on.
     private func enterParkingQueue(_ job: RecipientJob, _ index: Int, dueMs: Int64) {
         let key = job.deviceKey(index)
-        parking.devices.note(key, dueMs: dueMs, of: job.event.origin?.source ?? EventSource(), nowNanos: shard.nowNanos)
+        parking.devices.note(
+            key, dueMs: dueMs, of: job.event.origin?.source ?? EventSource(), returnedNanos: job.event.returnedNanos,
+            nowNanos: shard.nowNanos)
         parking.devices.hold(key)
         parking.devices.wait(key, job.ref, order: job.order)
     }

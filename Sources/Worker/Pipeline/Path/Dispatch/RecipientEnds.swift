@@ -179,7 +179,7 @@ final class RecipientEnds {
         if let digest = event.digest { return putOff(digest, of: event) }
         if event.parked?.partitionGoes ?? false { return event.staysUnsettled = true }
         if !owesClaim, record.cause.isNotedInMark { notes.writeWait(of: job, record) }
-        parking.expect(record, waits: own, earlier: event.parked?.record)
+        parking.expect(record, waits: own, of: event)
         let parting = job.parking ?? RecipientParking()
         parting.parting = record
         job.parking = parting

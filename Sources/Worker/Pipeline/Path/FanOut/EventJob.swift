@@ -33,6 +33,8 @@ final class EventJob {
 
     /// Time of the read, monotonic.
     var begunNanos: UInt64 = 0
+    /// The same of an event that returned from `carillon.parked`; nil for others.
+    var returnedNanos: UInt64? { parked == nil ? nil : begunNanos }
     /// Its outcomes, in the memory that its other parts use then; without a subject they do not count.
     var counted = RecordCounts()
     /// The number of open parts, which hold its offset; begins with its own fan-out.

@@ -6,4 +6,7 @@ struct EventSource: Equatable, Sendable {
     var offset: Int64 = -1
     /// The broker's timestamp, Unix ms; 0 if it gave none.
     var kafkaMs: Int64 = 0
+
+    /// Of the same partition.
+    func isBefore(_ other: EventSource) -> Bool { partition == other.partition && offset < other.offset }
 }
