@@ -185,8 +185,9 @@ final class Pipeline {
         claims.sendGathered()
         claims.unsettled.takeAll(settle)
         claims.failed.takeAll(lookup.postpone)
-        claims.claimed.takeAll(didClaim)
+        // First: later messages of their conversations queue behind them.
         takeBursts()
+        claims.claimed.takeAll(didClaim)
         shard.enter(.record)
         takeOutcomes()
         shard.enter(.render)

@@ -40,12 +40,12 @@ struct BurstTable<Member> {
         /// A window opens with it, and the caller schedules its end. The alert goes now.
         case goesNow(window: UInt32)
         case waits
-        /// It waits, and the window must end now for lack of room.
+        /// It waits, and the window must end now: for lack of room, or as the caller wants.
         case waitsNoLonger(window: UInt32)
     }
 
     /// An alert that may wait.
-    mutating func arrive(_ member: Member, of key: Key) -> Arrival {
+    mutating func arrive(_ member: Member, of key: Key, endsNow: Bool = false) -> Arrival {
         guard let index = bursts.index(forKey: key) else {
             let window = takeWindow()
             bursts[key] = Burst(window: window)
@@ -54,7 +54,7 @@ struct BurstTable<Member> {
         bursts.values[index].waiting.append(member)
         waitingCount += 1
         // A closing window is already ending.
-        guard waitingCount > waitingMax, bursts.values[index].unanswered == 0 else { return .waits }
+        guard endsNow || waitingCount > waitingMax, bursts.values[index].unanswered == 0 else { return .waits }
         return .waitsNoLonger(window: bursts.values[index].window)
     }
 
@@ -74,6 +74,12 @@ struct BurstTable<Member> {
         bursts.values[index].closing = members.map { ($0, false) }
         bursts.values[index].unanswered = members.count
         return members
+    }
+
+    /// The alerts that wait for the end of its window; none if others are being checked, as the window cannot end then.
+    func waiting(_ key: Key) -> [Member] {
+        guard let burst = bursts[key], burst.unanswered == 0 else { return [] }
+        return burst.waiting
     }
 
     /// - Returns: whether alerts wait for the end of its window, or are being checked.

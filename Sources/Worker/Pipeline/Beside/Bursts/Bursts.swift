@@ -28,14 +28,16 @@ final class Bursts {
 
     /// Adds the push to its conversation's burst, which keeps it to the end of the window. By then it may be read, revoked or
     /// expired, and is pushed then or never. The device's other pushes do not wait for it.
-    func join(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> Passage {
+    ///
+    /// - Parameter endsNow: the window ends with it.
+    func join(_ job: RecipientJob, _ index: Int, _ token: BoundToken, endsNow: Bool = false) -> Passage {
         if case .leads = job.burst { return .goesOn }
         guard job.event.digest == nil, let message = job.event.message?.value,
             BurstRule.bypass(message, facts: job.facts, way: job.devices[index].route.way) == nil
         else { return .goesOn }
         if case .none = job.burst {
-            let key = BurstRule.key(app: job.event.app.id, uid: job.uid, conversation: job.event.conversationID)
-            switch table.arrive(job.ref, of: key) {
+            let key = Self.key(of: job)
+            switch table.arrive(job.ref, of: key, endsNow: endsNow) {
             case .goesNow(let window):
                 job.burst = .leads
                 plan(key, window, of: job.event.app)
@@ -48,6 +50,16 @@ final class Bursts {
         }
         job.devices[index].merge(token)
         return .kept
+    }
+
+    /// Whether messages that never were in the topic wait for the end of its burst: it would return from there before them.
+    func isBehindNew(_ job: RecipientJob) -> Bool {
+        job.event.parked == nil
+            && table.waiting(Self.key(of: job)).contains { work.recipient($0)?.event.parked == nil }
+    }
+
+    private static func key(of job: RecipientJob) -> PushID {
+        BurstRule.key(app: job.event.app.id, uid: job.uid, conversation: job.event.conversationID)
     }
 
     /// - Returns: whether alerts wait for the end of this burst's window.

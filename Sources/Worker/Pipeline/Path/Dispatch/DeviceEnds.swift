@@ -93,10 +93,21 @@ final class DeviceEnds {
 
     // MARK: Parked devices
 
-    /// The device's push waits outside memory from now on. Pushes behind it in its queue are parked in turn.
+    /// The device's push waits outside memory from now on, with all messages of a merged push. Pushes behind it in its queue are
+    /// parked in turn.
     func park(_ job: RecipientJob, _ index: Int, _ cause: ParkCause, dueMs: Int64, client: String? = nil) {
         let left = job.devices[index].park()
         if left == .nothing { return shard.noteLate() }
+        for ref in job.devices[index].push?.merged.take()?.others ?? [] {
+            guard let other = work.recipient(ref.work), other.isMerging(ref.device) else { continue }
+            if !other.mayPark {
+                sendMerged([ref])
+                continue
+            }
+            park(other, ref.device, cause, dueMs: dueMs, client: client)
+            mayBeComplete.append(other.ref)
+            shard.requestTurn()
+        }
         job.devices[index].push?.check = nil
         let parking = job.parking ?? RecipientParking()
         job.parking = parking
@@ -106,8 +117,6 @@ final class DeviceEnds {
                 device: index, cause: cause, dueMs: min(dueMs, shard.steadyMs(at: job.event.expiresAtMs)),
                 client: client))
         if cause.holdsDevice { enterParkingQueue(job, index, dueMs: dueMs) }
-        let merged = job.devices[index].push?.merged.take()
-        if let merged { follow(merged, .parked) }
         if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
     }
 
@@ -134,11 +143,11 @@ final class DeviceEnds {
 
     /// One push per device: the newest message carries it, with the number of messages for that device.
     ///
-    /// - Parameter refs: the waiting recipients. One that decided again for a new token joined later than newer ones, so
-    ///   they are sorted by their messages.
+    /// - Parameter refs: the waiting recipients. One that decided again for a new token, or returned from the topic, joined later
+    ///   than newer ones, so they are sorted by their messages.
     func merge(_ refs: [WorkRef]) {
         var devices: [(name: String, refs: [DeviceRef])] = []
-        for job in refs.compactMap(work.recipient).sorted(by: { $0.order < $1.order }) {
+        for job in refs.compactMap(work.recipient).sorted(by: { $0.messagePlace < $1.messagePlace }) {
             for index in job.devices.indices where job.devices[index].isMerging {
                 let name = job.devices[index].route.device
                 let ref = job.deviceRef(index)

@@ -404,16 +404,21 @@ final class Dispatcher {
             devices.end(job, index, Verdict(ofEnd: reason), reason.rawValue)
             return copies.deliver(job, index, insteadOfPush: reason)
         }
-        if let dueMs = waits.parkedDueMs(job, device: bound.device, candidate) {
+        let dueMs = waits.parkedDueMs(job, device: bound.device, candidate)
+        // What may not wait ends the window of those that it would pass, and goes, or is parked, with them.
+        let mayWait = dueMs == nil && !job.flags.contains(.owesClaim)
+        if job.event.app.coalesceNanos > 0, mayWait || bursts.isBehindNew(job),
+            bursts.join(job, index, bound, endsNow: !mayWait) == .kept
+        {
+            job.devices[index].parksAtItsTurn = dueMs != nil
+            notes.writeClaim(of: job)
+            return recorder.traceWait(job, index, .burst)
+        }
+        if let dueMs {
             guard sender.hasPushes(job, device: bound.device) else {
                 return devices.park(job, index, .behind, dueMs: dueMs)
             }
             job.devices[index].parksAtItsTurn = true
-        } else if job.event.app.coalesceNanos > 0, !job.flags.contains(.owesClaim),
-            bursts.join(job, index, bound) == .kept
-        {
-            notes.writeClaim(of: job)
-            return recorder.traceWait(job, index, .burst)
         }
         let isExact = shard.unstoredCounts.isEmpty || shard.isBadgeExact(app: job.event.app.id, uid: job.uid)
         sender.enqueue(

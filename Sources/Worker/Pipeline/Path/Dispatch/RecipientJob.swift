@@ -211,6 +211,12 @@ final class RecipientJob: PushJob {
         event.postponed -= 1
     }
 
+    /// Orders the messages of a conversation. `order` is later for one that returned from the topic.
+    var messagePlace: (Int32, Int64, UInt64) {
+        let source = event.origin?.source ?? EventSource()
+        return (source.partition, source.offset, order)
+    }
+
     var isDecided: Bool { firstDecision == .made }
     var isResumed: Bool { firstClaim == .resumed }
 
