@@ -188,6 +188,50 @@ struct CoalescingMeanwhile {
     }
 }
 
+/// Merged pushes that wait for a slow push of their device.
+@Suite(.onStage(BurstWorld.settings(windowMs: 1000)))
+struct CoalescingQueueTests {
+    /// The second burst's push waits behind the first one's, whose newest message is revoked at the last moment.
+    @Test func theRestOfABurstKeepsItsPlaceBeforeNewerPushes() throws {
+        let stage = try Stage.here
+        let phone = token("b10", "phone", TokenPrefix.verySlow)
+        try stage.play(state: [.bind("b10", as: phone)])
+        try stage.writeEvents((1...3).map { .message("b10-\($0)", to: ["b10"], conv: "c-b10", seq: Int64($0)) })
+        stage.wait(.milliseconds(1500))
+        try stage.writeEvents((4...5).map { .message("b10-\($0)", to: ["b10"], conv: "c-b10", seq: Int64($0)) })
+        stage.wait(.milliseconds(1000))
+        try stage.writeEvents([
+            .revoke("b10-r", of: "b10-3", to: "b10", conv: "c-b10", push: #""content":"x","enabled":false"#)
+        ])
+        try stage.settle()
+        let seen = try stage.look()
+        #expect(seen.outcomes(of: "b10-3") == ["b10/phone suppressed revoked"])
+        let ids = seen.pushIDs(of: (1...5).map { "b10-\($0)" }, to: "b10")
+        #expect(seen.accepted(phone).compactMap { ids.firstIndex(of: $0.apnsID) } == [0, 1, 4])
+    }
+
+    /// The device gets another token meanwhile. When it is free, the window of the next message is open, or over.
+    @Test(arguments: [2500, 3300])
+    func aBurstKeepsItsPlaceBeforeNewerPushesIfTheTokenChanges(nextMs: Int) throws {
+        let stage = try Stage.here
+        let user = "b11-\(nextMs)"
+        let (old, new) = (token(user, "phone", TokenPrefix.verySlow), token(user, "new phone"))
+        try stage.play(state: [.bind(user, as: old)])
+        let begun = nowMs
+        try stage.writeEvents((1...3).map { .message("\(user)-\($0)", to: [user], seq: Int64($0)) })
+        stage.wait(.milliseconds(1500))
+        try stage.writeState([.bind(user, as: new, version: 2, sentMs: nowMs)])
+        stage.wait(untilMs: begun + Int64(nextMs))
+        try stage.writeEvents([.message("\(user)-4", to: [user], seq: 4)])
+        try stage.settle()
+        let seen = try stage.look()
+        let ids = seen.pushIDs(of: (1...4).map { "\(user)-\($0)" }, to: user)
+        #expect(seen.accepted(new).compactMap { ids.firstIndex(of: $0.apnsID) } == [2, 3])
+        #expect(seen.accepted(new).map(BurstWorld.body).first == "You have 2 new messages")
+        #expect(seen.outcomes(of: "\(user)-2") == ["\(user)/phone suppressed coalesced"])
+    }
+}
+
 /// Bursts that a worker leaves behind.
 struct CoalescingEndTests {
     private static var settings: LocalCluster.Settings {

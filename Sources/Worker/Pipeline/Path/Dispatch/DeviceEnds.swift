@@ -48,8 +48,9 @@ final class DeviceEnds {
             recorder.noteUnrecorded(job.devices[index].route.device, verdict, counted: counted, of: job)
         }
         let merged = job.devices[index].push?.merged.take()
-        if let merged { follow(merged, verdict) }
-        if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
+        let turn = left == .openAndDeviceFree ? job.devices[index].queueKey : nil
+        let isTaken = merged.map { follow($0, verdict, turn: turn) } ?? false
+        if let turn, !isTaken { sender.leaveQueue(turn) }
         if left == .openAndParked { leaveParkingQueue(job, index) }
     }
 
@@ -162,7 +163,11 @@ final class DeviceEnds {
     }
 
     /// The newest is sent; the others wait for its outcome.
-    private func sendMerged(_ refs: [DeviceRef]) {
+    ///
+    /// - Parameter turn: the queue of the device, if it is this push's turn there.
+    /// - Returns: whether the turn is taken.
+    @discardableResult
+    private func sendMerged(_ refs: [DeviceRef], turn: UInt64? = nil) -> Bool {
         var rest = refs
         while let carrier = rest.popLast() {
             guard let job = work.recipient(carrier.work), job.isMerging(carrier.device),
@@ -171,16 +176,25 @@ final class DeviceEnds {
             // A single message has its own text.
             let oldest = rest.first.flatMap { work.recipient($0.work) }
             let merged = oldest.map { MergedPush(others: rest, oldestID: $0.event.msgID) }
-            return sender.enqueue(job, carrier.device, to: token, badge: nil, claimedNanos: 0, merged: merged)
+            if let turn {
+                job.devices[carrier.device].queueKey = turn
+                job.devices[carrier.device].inheritsTurn = true
+            }
+            sender.enqueue(job, carrier.device, to: token, badge: nil, claimedNanos: 0, merged: merged)
+            return turn != nil
         }
+        return false
     }
 
     /// The merged push has ended. If it ended before APNs answered (its own message was read or revoked at the last
-    /// moment), the next newest message carries the rest.
-    func follow(_ merged: MergedPush, _ verdict: Verdict) {
+    /// moment), the next newest message carries the rest, and takes its turn: pushes behind it are newer.
+    ///
+    /// - Returns: whether the turn is taken.
+    @discardableResult
+    func follow(_ merged: MergedPush, _ verdict: Verdict, turn: UInt64? = nil) -> Bool {
         switch verdict {
         case .suppressed, .expired, .parked:
-            sendMerged(merged.others)
+            return sendMerged(merged.others, turn: turn)
         case .accepted, .rejected, .online:
             for ref in merged.others {
                 guard let job = work.recipient(ref.work), job.isMerging(ref.device) else { continue }
@@ -192,6 +206,7 @@ final class DeviceEnds {
                 mayBeComplete.append(job.ref)
                 shard.requestTurn()
             }
+            return false
         }
     }
 }

@@ -232,36 +232,47 @@ final class Dispatcher {
     private func beginDevices(_ job: RecipientJob, _ candidate: Candidate, _ routes: [Route]) {
         var turns = takeTurns(job)
         let first = job.devices.count
-        for route in routes.prefix(max(0, Self.devicesMax - first)) {
-            var device = DeviceWork(route: route)
-            if let turn = turns.firstIndex(where: { $0.device.isSame(as: route.device) }) {
-                device.queueKey = turns.remove(at: turn).key
-                device.inheritsTurn = true
-            }
-            job.devices.append(consume device)
-        }
-        for turn in turns { sender.leaveQueue(turn.key) }
+        for route in routes.prefix(max(0, Self.devicesMax - first)) { job.devices.append(DeviceWork(route: route)) }
         job.machine.opened(devices: job.devices.count - first)
         noteDesktops(job, candidate)
         for index in first..<job.devices.count {
+            let place = turns.firstIndex { $0.device.isSame(as: job.devices[index].route.device) }
+            let turn = place.map { turns.remove(at: $0) }
+            if let turn {
+                job.devices[index].queueKey = turn.key
+                job.devices[index].inheritsTurn = true
+            }
             begin(job, index, candidate)
-            // Not pushed after all: the device is free for its next push.
-            if job.devices[index].inheritsTurn { sender.leaveQueue(job.devices[index].queueKey) }
+            guard let turn else { continue }
+            // Still true if it is not pushed after all.
+            if job.devices[index].inheritsTurn { leave(turn) } else { job.devices[index].push?.merged = turn.merged }
             job.devices[index].inheritsTurn = false
         }
+        for turn in turns { leave(turn) }
     }
 
+    /// The turn of a push that its successor takes, and the other messages of a merged one.
+    private typealias Turn = (device: String, key: UInt64, merged: MergedPush?)
+
     /// For pushes with re-bound tokens: pushes behind them are newer, so their successors take their places.
-    private func takeTurns(_ job: RecipientJob) -> [(device: String, key: UInt64)] {
-        var turns: [(device: String, key: UInt64)] = []
+    private func takeTurns(_ job: RecipientJob) -> [Turn] {
+        var turns: [Turn] = []
         for index in job.devices.indices where job.devices[index].standing == .rebound {
+            let merged = job.devices[index].push?.merged.take()
             if devices.replaceInPlace(job, index) {
-                turns.append((job.devices[index].route.device, job.devices[index].queueKey))
+                turns.append((job.devices[index].route.device, job.devices[index].queueKey, merged))
+            } else if let merged {
+                devices.follow(merged, .suppressed)
             }
-            // Its successor may wait for another window, so the next newest message carries the merged push.
-            if let merged = job.devices[index].push?.merged.take() { devices.follow(merged, .parked) }
         }
         return turns
+    }
+
+    /// The device is free for the next message of a merged push, or for its next push.
+    private func leave(_ turn: Turn) {
+        if !(turn.merged.map { devices.follow($0, .suppressed, turn: turn.key) } ?? false) {
+            sender.leaveQueue(turn.key)
+        }
     }
 
     /// A later round ends a push that waits for its turn, a delivery of an expired message, or a push with a token that moved.
@@ -558,6 +569,8 @@ final class Dispatcher {
             return ends.endIfComplete(job)
         }
         job.reboundRounds += 1
+        // It does not wait for another window.
+        if case .none = job.burst { job.burst = .leads }
         job.devices[index].isRebound = true
         ends.decideAgain(job)
     }

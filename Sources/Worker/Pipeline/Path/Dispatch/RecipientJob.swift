@@ -108,7 +108,7 @@ final class RecipientJob: PushJob {
 
     enum Burst {
         case none
-        /// Its alert opened a burst's window: all its devices are pushed at once.
+        /// Its alert opened a burst's window, or waited for one before a later round: all its devices are pushed at once.
         case leads
         /// It waits for the end of the window.
         case waits(BurstPlace)
