@@ -125,4 +125,39 @@ struct CoalescingParkedTests {
             #expect(seen.accepted(phone).count == 2)
         }
     }
+
+    /// A worker ends without notice while bursts wait, are parked, and return.
+    @Test(arguments: [3_000, 6_400, 8_300, 13_000, 13_700])
+    func `a worker that dies meanwhile loses no message and doubles none`(killedAfterMs: Int64) throws {
+        var settings = LocalCluster.Settings.oneShard
+        settings.appLines = "    coalesce: {window_s: 1}\n"
+        try Stage.bare(settings) { stage in
+            try stage.writeState(Self.users.map { .bind($0) })
+            let first = try stage.startWorker(waits: false)
+            try stage.awaitState(first)
+            let begun = nowMs
+            stage.answerPushes(.unavailable)
+            let count = 56
+            for number in 0..<count {
+                try stage.writeEvents(Self.users.map { .message("\($0)-\(number)", to: [$0], seq: Int64(number + 1)) })
+                stage.wait(untilMs: begun + Int64(number + 1) * 250)
+                if stage.workers.contains(where: { $0 === first }), nowMs >= begun + killedAfterMs { stage.kill(first) }
+            }
+            let second = try stage.startWorker(waits: false)
+            stage.wait(.seconds(20))
+            stage.answerPushes(nil)
+            _ = try stage.look(until: "all have their result") { seen in
+                Self.users.allSatisfy { user in
+                    (0..<count).allSatisfy { !seen.outcomes(of: "\(user)-\($0)").isEmpty }
+                }
+            }
+            #expect(try stage.stop(second))
+            let seen = try stage.look()
+            #expect(seen.doubled.isEmpty && seen.results.count == count * Self.users.count)
+            for user in Self.users {
+                let numbers = Self.pushed(seen, user, count: count)
+                #expect(numbers == numbers.sorted() && numbers.last == count - 1, "\(user)")
+            }
+        }
+    }
 }

@@ -74,6 +74,17 @@ struct BurstTableTests {
         #expect(table.arrive(5, of: Self.one) == .waits, "there is room again")
     }
 
+    @Test func anAlertMayEndTheWindowOfThoseThatWait() {
+        var table = BurstTable<Int>(waitingMax: 10)
+        #expect(table.waiting(Self.one).isEmpty && table.arrive(1, of: Self.one) == .goesNow(window: 1))
+        _ = table.arrive(2, of: Self.one)
+        #expect(table.waiting(Self.one) == [2])
+        #expect(table.arrive(3, of: Self.one, endsNow: true) == .waitsNoLonger(window: 1))
+        #expect(table.end(Self.one, window: 1) == [2, 3])
+        _ = table.arrive(4, of: Self.one)
+        #expect(table.waiting(Self.one).isEmpty, "the window is ending")
+    }
+
     @Test func lateAnswersMeanNothing() {
         var table = BurstTable<Int>(waitingMax: 10)
         #expect(closed(table.answered(Self.one, place: 0, isAlive: true)) == "pending")
