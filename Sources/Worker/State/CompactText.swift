@@ -14,6 +14,8 @@ struct CompactText {
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
     var isEmpty: Bool { next >= bytes.count }
+    /// The bytes that are not read.
+    var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[next...]) }
 
     /// Skips one byte if it matches.
     mutating func skip(_ byte: UInt8) -> Bool {

@@ -6,13 +6,15 @@ import Redis
 
 /// The notes of an unfinished mark: `<letter><length>:<text>`, one after the other.
 ///
-/// Later versions may write other letters. One in lower case is information, which is skipped. One in upper case names a device,
-/// `<length>:<device>`, that needs nothing more; or, with an empty name, the recipient as a whole.
+/// A letter in upper case closes the device that its text begins with, `<length>:<device>`: it needs nothing more. With an empty name the
+/// recipient as a whole is closed. Of the letters that later versions write, those in lower case are information, which is skipped.
 public final class EarlierNotes: Sendable {
     let accepted: [EarlierPush]
     let addressed: [String]
     /// Devices that need nothing more and have their records.
     let closed: [String]
+    /// How they ended, as far as this version knows it.
+    let ends: [Journal.Entry]
     let withoutDevice: Reason?
     let wait: EarlierWait?
 
@@ -20,6 +22,8 @@ public final class EarlierNotes: Sendable {
     var doneDevices: [String] { accepted.map(\.device) + closed }
 
     enum Note: UInt8 {
+        /// A device of a recipient in `carillon.parked` has ended since the record there was written; behind it, the journal's entry.
+        case ended = 0x45  // E
         /// APNs accepted the push of this device.
         case accepted = 0x61  // a
         /// This device was delivered to by connection, or its end is recorded.
@@ -33,12 +37,13 @@ public final class EarlierNotes: Sendable {
     }
 
     init(
-        accepted: [EarlierPush] = [], addressed: [String] = [], closed: [String] = [], withoutDevice: Reason? = nil,
-        wait: EarlierWait? = nil
+        accepted: [EarlierPush] = [], addressed: [String] = [], closed: [String] = [], ends: [Journal.Entry] = [],
+        withoutDevice: Reason? = nil, wait: EarlierWait? = nil
     ) {
         self.accepted = accepted
         self.addressed = addressed
         self.closed = closed
+        self.ends = ends
         self.withoutDevice = withoutDevice
         self.wait = wait
     }
@@ -47,18 +52,24 @@ public final class EarlierNotes: Sendable {
     convenience init?(_ bytes: UnsafeRawBufferPointer) {
         var accepted: [EarlierPush] = []
         var (addressed, closed) = ([String](), [String]())
+        var ends: [Journal.Entry] = []
         var withoutDevice: Reason?
         var wait: EarlierWait?
         var text = CompactText(bytes)
         while let letter = text.byte(), let bytes = text.content() {
-            guard let note = Note(rawValue: letter) else {
-                guard let device = Self.device(closedBy: letter, bytes) else { continue }
+            if (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter) {
+                var text = CompactText(bytes)
+                guard let device = text.string(atMost: InputLimit.user) else { continue }
                 // Of a recipient that is recorded without a device, a later version may have a reason that this one does not know.
                 if device.isEmpty { withoutDevice = withoutDevice ?? .msgPushOff } else { closed.append(device) }
+                var rest = PartReader(rest: text.rest[...])
+                if letter == Note.ended.rawValue, let end = Journal.Entry(&rest) { ends.append(end) }
                 continue
             }
-            guard let content = CompactText.text(bytes, atMost: InputLimit.user) else { continue }
+            guard let note = Note(rawValue: letter), let content = CompactText.text(bytes, atMost: InputLimit.user)
+            else { continue }
             switch note {
+            case .ended: break
             case .accepted: accepted.append(EarlierPush(content))
             case .addressed: addressed.append(content)
             case .push: if let last = accepted.indices.last { accepted[last].take(content) }
@@ -69,21 +80,15 @@ public final class EarlierNotes: Sendable {
         let isEmpty = accepted.isEmpty && addressed.isEmpty && closed.isEmpty
         if isEmpty, withoutDevice == nil, wait == nil { return nil }
         self.init(
-            accepted: accepted, addressed: addressed, closed: closed, withoutDevice: withoutDevice, wait: wait)
-    }
-
-    /// - Returns: the device that a note of a later version closes; empty for the whole recipient, nil for none.
-    private static func device(closedBy letter: UInt8, _ bytes: UnsafeRawBufferPointer) -> String? {
-        guard (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter) else { return nil }
-        var text = CompactText(bytes)
-        return text.string(atMost: InputLimit.user)
+            accepted: accepted, addressed: addressed, closed: closed, ends: ends, withoutDevice: withoutDevice,
+            wait: wait)
     }
 }
 
 extension EarlierNotes: Equatable {
     public static func == (one: EarlierNotes, other: EarlierNotes) -> Bool {
         one.accepted == other.accepted && one.addressed == other.addressed && one.closed == other.closed
-            && one.withoutDevice == other.withoutDevice && one.wait == other.wait
+            && one.ends == other.ends && one.withoutDevice == other.withoutDevice && one.wait == other.wait
     }
 }
 
@@ -168,5 +173,17 @@ extension RedisCommand {
         part(Int64(text.utf8.count))
         part(byte: UInt8(ascii: ":"))
         part(text)
+    }
+
+    /// Adds the note `ended` to the present argument.
+    mutating func part(_ end: Journal.Entry, of device: String) {
+        var entry = Parts()
+        end.write(to: &entry)
+        let name = "\(device.utf8.count):\(device)"
+        part(byte: EarlierNotes.Note.ended.rawValue)
+        part(Int64(name.utf8.count + entry.bytes.count))
+        part(byte: UInt8(ascii: ":"))
+        part(name)
+        part(entry.bytes)
     }
 }

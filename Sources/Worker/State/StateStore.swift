@@ -136,16 +136,17 @@ public final class StateStore {
     ///
     /// A second command with the same tag renews the mark's lifetime: **two replies**. For the last or only device
     /// `finish` is enough.
+    ///
+    /// - Parameter notes: adds them to the present argument.
     func note(
-        _ note: EarlierNotes.Note, _ content: String, push: EarlierPush? = nil, app: String, uid: String,
-        _ subject: ClaimSubject, nowMs: Int64, tag: UInt64
+        app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, tag: UInt64,
+        _ notes: (inout RedisCommand) -> Void
     ) throws(RedisFault) {
         let seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         try client.command(tag, finishes) { command in
             command.arg(word: "APPEND")
             command.key("c:d", app, uid, subject.kind, suffix: subject.id)
-            command.part(note, content)
-            if let push = push?.note { command.part(.push, push) }
+            notes(&command)
             command.end()
         }
         try client.command(tag, finishes) { command in

@@ -196,6 +196,45 @@ struct DispatcherTests {
         }
     }
 
+    /// Its record in the topic stays as it was. Another worker may read it.
+    @Test func `the mark of a recipient that parks again says which devices ended since it returned`() throws {
+        try Self.with { world, parts in
+            var record = ParkedRecord(
+                app: "im", uid: "u", raw: [], cause: .behind, dueMs: 0, writtenMs: 0, id: "mm")
+            record.journal.append(Journal.Entry(unrecorded: "watch", .suppressed, atMs: 1))
+            let work = ParkedWork(record, of: ParkedBatch(.alone(0, topic: 1, .parked)))
+            let event = try world.message(
+                origin: EventJob.Origin(partition: work.partition, place: work.place, source: record.source),
+                parked: work)
+            let job = try world.recipient(of: event)
+            job.goOn(from: record, steadyMs: 0)
+            try Self.route(job, ["phone", "pc"], world, parts)
+            let before = world.redis.commands.count { $0.hasPrefix("APPEND") }
+            try world.turn {
+                parts.dispatcher.devices.end(job, 1, .suppressed, Reason.tokenMoved.rawValue)
+                parts.dispatcher.devices.park(job, 0, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
+                parts.dispatcher.ends.endIfComplete(job)
+            }
+            #expect(job.parking?.parting?.journal.endedDevices == ["watch", "pc"])
+            #expect(world.redis.commands.count { $0.hasPrefix("APPEND") } == before + 1)
+        }
+    }
+
+    /// What the mark of another try says of a device, the recipient's journal says from then on.
+    @Test func `a device that ended since its record was written gets nothing more and counts once`() throws {
+        try Self.with { world, parts in
+            let job = try world.recipient()
+            let end = Journal.Entry(
+                device: "pc", verdict: .suppressed, reason: "no_token", atMs: 5, traits: [.counts, .isTraced])
+            world.decide(job, pushingTo: "phone", "pc")
+            job.candidate?.claim = ClaimReply(
+                state: .resume, badge: 4, tokenVersion: 1, notes: EarlierNotes(closed: ["pc"], ends: [end]))
+            try world.turn { parts.dispatcher.route(job) }
+            #expect(job.devices.map(\.route.device) == ["phone"] && job.journal.entries == [end])
+            #expect(job.flags.contains(.failed) && world.results.isEmpty)
+        }
+    }
+
     /// Both began together. When the first was decided, the device was still to be left alone; when the second was read, no more.
     /// Of two partitions neither waits: what a burst keeps would wait for the other's work in turn, without end.
     /// A new message of the device may be parked between the two.

@@ -30,8 +30,9 @@ struct ClaimTests {
         for device in ["d1", "手机;a3:"] {
             let length = try await world.ask(
                 {
-                    try $0.note(
-                        .accepted, device, app: StateWorld.app, uid: "u", request.subject, nowMs: base, tag: $1)
+                    try $0.note(app: StateWorld.app, uid: "u", request.subject, nowMs: base, tag: $1) {
+                        $0.part(.accepted, device)
+                    }
                 }, { $0.int64 })
             #expect((length ?? 0) > 0)
         }
@@ -78,12 +79,32 @@ struct ClaimTests {
         for push in pushes {
             _ = try await world.ask(
                 {
-                    try $0.note(
-                        .accepted, push.device, push: push, app: StateWorld.app, uid: "u", request.subject, nowMs: base,
-                        tag: $1)
+                    try $0.note(app: StateWorld.app, uid: "u", request.subject, nowMs: base, tag: $1) { command in
+                        command.part(.accepted, push.device)
+                        if let push = push.note { command.part(.push, push) }
+                    }
                 }, { $0.int64 })
         }
         #expect(try await world.claim(request).notes?.accepted == pushes)
+        await world.end()
+    }
+
+    @Test func `a resumed try gets the ends of the devices that ended while it was parked`() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let request = ClaimRequest.message("u", "m", "c", sent: base)
+        _ = try await world.claim(request)
+        let ends = JournalTests.full.entries
+        for end in ends {
+            _ = try await world.ask(
+                {
+                    try $0.note(app: StateWorld.app, uid: "u", request.subject, nowMs: base, tag: $1) {
+                        $0.part(end, of: end.device ?? "")
+                    }
+                }, { $0.int64 })
+        }
+        let notes = try await world.claim(request).notes
+        #expect(notes?.ends == ends && notes?.closed == ends.compactMap(\.device))
         await world.end()
     }
 
@@ -190,8 +211,9 @@ struct ClaimTests {
         let wait = EarlierWait(untilMs: base + 9, cause: .desktopFirst)
         _ = try await world.ask(
             {
-                try $0.note(
-                    .parked, wait.text, app: StateWorld.app, uid: "u", request.subject, nowMs: base, tag: $1)
+                try $0.note(app: StateWorld.app, uid: "u", request.subject, nowMs: base, tag: $1) {
+                    $0.part(.parked, wait.text)
+                }
             }, { $0.int64 })
         #expect(try await world.claim(request).notes?.wait == wait)
         try await world.finish(request)
@@ -305,8 +327,9 @@ struct ClaimTests {
             if badge == .decrease { #expect(reply.badge == before - (lowers ? 1 : 0)) }
             _ = try await world.ask(
                 {
-                    try $0.note(
-                        .accepted, "d1", app: StateWorld.app, uid: "u", revoke.subject, nowMs: base, tag: $1)
+                    try $0.note(app: StateWorld.app, uid: "u", revoke.subject, nowMs: base, tag: $1) {
+                        $0.part(.accepted, "d1")
+                    }
                 }, { $0.int64 })
         }
         // Where Redis takes no writes the same is seen.

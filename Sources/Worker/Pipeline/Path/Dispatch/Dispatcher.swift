@@ -205,6 +205,7 @@ final class Dispatcher {
             job.flags.subtract([.owesClaim, .owesCount])
         }
         if job.flags.contains(.countedLate) { badges.didCountLate(job) }
+        if let ends = candidate.claim?.notes?.ends, !ends.isEmpty { recorder.takeEnds(ends, into: job) }
         let isNew = job.isUntouched && candidate.claim?.notes == nil
         let plan =
             isNew

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Digits
 import PushCore
+import Redis
 
 /// The notes in the mark of a recipient that has not ended: what the next try, of this worker or another, must not repeat.
 ///
@@ -25,7 +26,10 @@ struct MarkNotes {
         let device = job.devices[index]
         let push = EarlierPush(
             device.route.device, device.push?.id, badge: device.push?.badge, isForced: job.isForced)
-        write(.accepted, push.device, push: push, of: job)
+        write(of: job) { command in
+            command.part(.accepted, push.device)
+            if let push = push.note { command.part(.push, push) }
+        }
     }
 
     /// Whether a device has a token tells a redelivery that the device was addressed. Of a connection without one the mark
@@ -36,20 +40,31 @@ struct MarkNotes {
             !candidate.recipient.tokens.contains(where: { $0.record.type == .alert && $0.device.isSame(as: device) })
         else { return }
         writeClaim(of: job)
-        write(.addressed, device, of: job)
+        write(of: job) { $0.part(.addressed, device) }
     }
 
     /// A refused push may cost the device its token: the mark says that its end is recorded, while other devices are open.
     func writeRejected(of job: RecipientJob, _ index: Int) {
         if job.machine.openDevices == 0 || job.flags.contains(.owesClaim) { return }
         writeClaim(of: job)
-        write(.addressed, job.devices[index].route.device, of: job)
+        write(of: job) { $0.part(.addressed, job.devices[index].route.device) }
     }
 
     /// No note of the user names it, because later pushes do not wait for it. A repeat then goes where the record is read.
     func writeWait(of job: RecipientJob, _ record: ParkedRecord) {
         let untilMs = record.dueMs &- shard.steadyMs &+ shard.sharedMs
-        write(.parked, EarlierWait(untilMs: untilMs, cause: record.cause).text, of: job)
+        write(of: job) { $0.part(.parked, EarlierWait(untilMs: untilMs, cause: record.cause).text) }
+    }
+
+    /// The recipient returned and is parked again: its record in the topic stays as it is, and the mark has the ends since. Accepted pushes
+    /// have notes of their own.
+    func writeEnds(of job: RecipientJob) {
+        guard let record = job.event.parked?.record, !job.flags.contains(.owesClaim) else { return }
+        let known = record.journal.endedDevices
+        for end in job.journal.ends where end.verdict != .accepted {
+            guard let device = end.device, !known.containsSame(device) else { continue }
+            write(of: job) { $0.part(end, of: device) }
+        }
     }
 
     /// APNs accepted a push about a Live Activity: a start begins it, an end ends it for all devices of the user. Before the marks,
@@ -66,9 +81,8 @@ struct MarkNotes {
         }
     }
 
-    private func write(_ note: EarlierNotes.Note, _ content: String, push: EarlierPush? = nil, of job: RecipientJob) {
+    private func write(of job: RecipientJob, _ notes: (inout RedisCommand) -> Void) {
         try? shard.store.note(
-            note, content, push: push, app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
-            tag: job.tag(.note))
+            app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs, tag: job.tag(.note), notes)
     }
 }

@@ -160,6 +160,7 @@ final class RecipientEnds {
     private func write(_ job: RecipientJob, waits: [RecipientParking.Wait]) {
         let event = job.event
         notes.writeClaim(of: job)
+        notes.writeEnds(of: job)
         job.machine.leaveUnmarked()
         let record = ParkedRecord(of: job, waits, steadyMs: shard.steadyMs)
         job.journal = Journal()

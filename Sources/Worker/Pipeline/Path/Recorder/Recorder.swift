@@ -507,6 +507,16 @@ final class Recorder {
         note(OutcomeRecord(uid: job.uid, device: device, verdict: .parked, reason: why.rawValue), of: job, .isTraced)
     }
 
+    /// Devices ended since the recipient's record in `carillon.parked` was written.
+    func takeEnds(_ ends: [Journal.Entry], into job: RecipientJob) {
+        let known = job.journal.endedDevices
+        for end in ends where !known.containsSame(end.device ?? "") {
+            job.journal.append(end)
+            noteFailure(of: job, verdict: end.verdict, reason: end.reason)
+            if end.reason.isSame(as: Reason.acked.rawValue) { job.flags.insert(.reached) }
+        }
+    }
+
     /// Another try of the same record finished the recipient: its mark tells about the devices that do not end here.
     func takeEnds(of mark: MarkCounts?, into job: RecipientJob) {
         // What the record of `carillon.parked` said until now is in that mark.
