@@ -3,7 +3,7 @@ import APNs
 import Digits
 import PushCore
 
-/// What was done for one recipient of an event: the ends of its devices and its waits, in their order. It only grows.
+/// The list of all that was done for one recipient of an event: the ends of its devices and its waits, in their order. It only grows.
 ///
 /// A recipient has one journal. It is in memory; while the recipient waits in `carillon.parked`, in its record there
 /// (`OpenRecipients`); and at the recipient's end in its mark (`FinishedMark`). The results say the same to others, the trace
@@ -142,7 +142,7 @@ extension Verdict {
         }
     }
 
-    /// Its letter in stored forms: never change or reuse one.
+    /// The letter of a verdict in stored forms: never change or reuse one.
     var letter: UInt8 {
         switch self {
         case .accepted: UInt8(ascii: "a")

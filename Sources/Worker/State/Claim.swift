@@ -99,7 +99,7 @@ public struct ClaimReply: Sendable, Equatable {
     public enum State: Int64, Sendable {
         /// The pair was never claimed.
         case fresh
-        /// The pair was claimed and not finished. The notes say what was done.
+        /// The pair was claimed and not finished. The notes tell how far.
         case resume
         /// Finished before: nothing to do.
         case ended
@@ -115,7 +115,7 @@ public struct ClaimReply: Sendable, Equatable {
     /// Rises with each change of the user's tokens. If it differs from the value read earlier, tokens must be read
     /// again.
     public var tokenVersion: Int64
-    /// What the mark of an earlier try says; nil if it says nothing. Its `addressed` also has the devices that may have been pushed to
+    /// The notes in the mark of an earlier try; nil if there are none. Its `addressed` also has the devices that may have been pushed to
     /// before they lost their token.
     public var notes: EarlierNotes?
     /// For a revoke: it lowered this user's badge by one, now or in an earlier claim of the same pair.

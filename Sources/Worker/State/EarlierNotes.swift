@@ -60,7 +60,7 @@ public final class EarlierNotes: Sendable {
             if (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter) {
                 var text = CompactText(bytes)
                 guard let device = text.string(atMost: InputLimit.user) else { continue }
-                // Of a recipient that is recorded without a device, a later version may have a reason that this one does not know.
+                // A later version may record a recipient without a device for a reason that this one does not know.
                 if device.isEmpty { withoutDevice = withoutDevice ?? .msgPushOff } else { closed.append(device) }
                 var rest = PartReader(rest: text.rest[...])
                 if letter == Note.ended.rawValue, let end = Journal.Entry(&rest) { ends.append(end) }

@@ -112,7 +112,7 @@ public final class StateStore {
     ///
     /// - Parameters:
     ///   - seconds: the mark lives at least so long.
-    ///   - content: what the mark says behind its state (`PairMark`).
+    ///   - content: writes the mark's bytes behind its state (`PairMark`).
     func preparedMark(
         app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, seconds: Int64 = 0,
         _ content: (inout RedisCommand) -> Void = { _ in }

@@ -298,7 +298,7 @@ public enum FaultKind: String, CaseIterable, Sendable {
     case clockJump
     /// All workers move to a mirrored Kafka cluster, some of them with a Redis from a backup.
     case kafkaMirror
-    /// Workers of a later version run beside this one's: some from the beginning, at the end all.
+    /// Some workers are of a later version, and in the end all.
     case upgrade
 
     /// Drawn from numbers of their own: the seeds keep the rest of their worlds.

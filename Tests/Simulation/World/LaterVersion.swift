@@ -3,8 +3,8 @@ import EventLoop
 import KafkaModel
 import RedisModel
 
-/// A worker of a later version, as the others see it: it writes what this version does not know into the records of
-/// `carillon.parked` and `carillon.chunks`, and understands it.
+/// A worker of a later version, as the others see it: in the records of `carillon.parked` and `carillon.chunks` it writes parts that this
+/// version does not know, and reads them.
 final class LaterVersion: RecordTranslation {
     private var random: SmallRandom
 

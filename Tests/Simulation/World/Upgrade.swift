@@ -19,7 +19,7 @@ final class Upgrade {
         random = SmallRandom(seed: world.plan.seed ^ 0x1A7E)
     }
 
-    /// Of a worker that starts now; nil: it is of this version.
+    /// The translation of a worker that starts now; nil: it is of this version.
     func translation() -> (any RecordTranslation)? {
         isComplete || random.next(in: 0...1) == 0 ? LaterVersion(seed: random.next()) : nil
     }

@@ -33,7 +33,7 @@ struct CoalescingParkedTests {
         return seen.accepted(token(user, "phone")).compactMap { numbers[$0.apnsID] }
     }
 
-    /// "You have 3 new messages" stands for three, any other text for one.
+    /// "You have 3 new messages" counts as three, any other text as one.
     private static func mergedCount(_ push: LedgerEntry) -> Int {
         push.json["aps"]?["alert"]?["body"]?.string?.split(separator: " ").compactMap { Int($0) }.first ?? 1
     }

@@ -40,7 +40,7 @@ struct BurstTable<Member> {
         /// A window opens with it, and the caller schedules its end. The alert goes now.
         case goesNow(window: UInt32)
         case waits
-        /// It waits, and the window must end now: for lack of room, or as the caller wants.
+        /// The alert waits, and the window must end now: there is no more room, or the caller asked for it.
         case waitsNoLonger(window: UInt32)
     }
 

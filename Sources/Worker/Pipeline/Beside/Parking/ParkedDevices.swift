@@ -12,7 +12,7 @@ final class ParkedDevices {
         /// Events that had returned and were parked again. Others of the device may have been parked since.
         var again: [Again] = []
 
-        /// An earlier event stands for those after it of its partition, if these began with it.
+        /// One event is kept for all of its partition that began together: the earliest.
         mutating func addAgain(begunNanos: UInt64) {
             again.removeAll { !$0.source.isBefore(source) && $0.source.partition == source.partition }
             if again.contains(where: { $0.source.isBefore(source) && $0.atNanos >= begunNanos }) { return }

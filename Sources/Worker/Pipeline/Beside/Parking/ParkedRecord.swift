@@ -43,7 +43,7 @@ struct ParkedRecord: Sendable, Equatable {
     var holdUntilMs: Int64?
     var facts: ParkedFacts = []
     var silentConnections: [SilentConnection] = []
-    /// What was done for the recipient so far. It counts with the event of this record.
+    /// The journal so far. Its ends count with the event of this record.
     var journal = Journal()
     /// Names of parked records with the same work (`RecordPlace.name`): what their tries finished counts with this one.
     var formerNames: [UInt16] = []

@@ -417,7 +417,7 @@ final class Dispatcher {
             return copies.deliver(job, index, insteadOfPush: reason)
         }
         let dueMs = waits.parkedDueMs(job, device: bound.device, candidate)
-        // What may not wait ends the window of those that it would pass, and goes, or is parked, with them.
+        // A message that may not wait would pass those in the window: it ends the window, and is sent or parked with them.
         let mayWait = dueMs == nil && !job.flags.contains(.owesClaim)
         if job.event.app.coalesceNanos > 0, mayWait || bursts.isBehindNew(job),
             bursts.join(job, index, bound, endsNow: !mayWait) == .kept
@@ -570,7 +570,7 @@ final class Dispatcher {
             return ends.endIfComplete(job)
         }
         job.reboundRounds += 1
-        // It does not wait for another window.
+        // The new token's push does not wait for another window.
         if case .none = job.burst { job.burst = .leads }
         job.devices[index].isRebound = true
         ends.decideAgain(job)

@@ -18,7 +18,7 @@ final class RecipientJob: PushJob {
     /// Connections without a timely ack.
     var silentConnections: [SilentConnection] = []
     var burst = Burst.none
-    /// What was done for it, until it is marked or parked.
+    /// The journal, until the recipient is marked or parked.
     var journal = Journal()
     /// What marks it as finished, if it was built before the last record was acknowledged.
     var mark: FinishedMark?
@@ -108,7 +108,7 @@ final class RecipientJob: PushJob {
 
     enum Burst {
         case none
-        /// Its alert opened a burst's window, or waited for one before a later round: all its devices are pushed at once.
+        /// The recipient's alert opened a burst's window, or waited for one before a later round: all its devices are pushed at once.
         case leads
         /// It waits for the end of the window.
         case waits(BurstPlace)

@@ -7,6 +7,6 @@ struct EventSource: Equatable, Sendable {
     /// The broker's timestamp, Unix ms; 0 if it gave none.
     var kafkaMs: Int64 = 0
 
-    /// Of the same partition.
+    /// Whether both are of one partition, and this one is the earlier.
     func isBefore(_ other: EventSource) -> Bool { partition == other.partition && offset < other.offset }
 }

@@ -477,7 +477,7 @@ final class Recorder {
     }
 
     // MARK: The journal
-    // What the mark, the trace and the statistics say of a recipient.
+    // The source of the mark, the trace and the statistics of a recipient.
 
     /// - Parameter traits: besides those that the recipient has.
     private func note(_ outcome: borrowing OutcomeRecord, of job: RecipientJob, _ traits: Journal.Entry.Traits) {
@@ -519,7 +519,7 @@ final class Recorder {
 
     /// Another try of the same record finished the recipient: its mark tells about the devices that do not end here.
     func takeEnds(of mark: MarkCounts?, into job: RecipientJob) {
-        // What the record of `carillon.parked` said until now is in that mark.
+        // That mark also has the entries from the record of `carillon.parked`.
         if job.devices.isEmpty { job.journal = Journal() }
         guard let mark, job.event.counts(mark) else { return }
         let open = job.devices.lazy.filter(\.isOpen).map { MarkCounts.short($0.route.device) }
