@@ -26,32 +26,33 @@ final class Faults {
     /// Plans the faults; each strikes in the time of the traffic.
     func begin() {
         if world.plan.kinds.contains(.throttles) { throttleLater() }
-        var (hidesRedis, movesPartitions) = (false, false)
-        var repeats = false
+        // Workers of both versions begin, whether or not one of them is replaced before the end.
+        var kinds = Set(world.plan.faults.filter { $0 == .upgrade })
         for _ in 0..<world.plan.faultCount {
             guard let kind = world.plan.faults.isEmpty ? nil : world.plan.faults[system.choice(world.plan.faults.count)]
             else { return }
-            world.allowance.mayRepeat = world.allowance.mayRepeat || kind.mayRepeat
-            world.allowance.mayMiscount = world.allowance.mayMiscount || kind.mayMiscount
-            repeats = repeats || kind.mayRepeat && kind != .kafkaMirror
-            allowance(kind)
-            hidesRedis = hidesRedis || kind.mayHideRedis
-            movesPartitions = movesPartitions || kind.mayMovePartitions
-            if kind.mayDelay { world.allowance.slackNanos = 150 * Self.second }
+            kinds.insert(kind)
             system.after(nanos: system.number(2 * Self.second...4 * Self.second + world.plan.trafficNanos)) { [self] in
                 strike(kind)
             }
         }
-        if hidesRedis && movesPartitions { world.allowance.mayMiscount = true }
+        allow(kinds)
         world.allowance.mayLoseDeliveries =
             world.plan.faults.contains(.kafkaRefusal) && world.plan.faults.contains(where: \.mayMovePartitions)
-        world.allowance.isMovedInPeace = world.allowance.mayRepeat && !repeats
     }
 
-    private func allowance(_ kind: FaultKind) {
+    private func allow(_ kinds: Set<FaultKind>) {
+        if kinds.isEmpty { return }
         world.allowance.isCalm = false
-        world.allowance.mayLackNumbers = world.allowance.mayLackNumbers || kind.mayLackNumbers
-        world.allowance.mayWait = world.allowance.mayWait || kind.mayWait
+        world.allowance.mayRepeat = kinds.contains(where: \.mayRepeat)
+        world.allowance.isMovedInPeace =
+            kinds.contains(.kafkaMirror) && !kinds.contains { $0.mayRepeat && $0 != .kafkaMirror }
+        world.allowance.mayMiscount =
+            kinds.contains(where: \.mayMiscount)
+            || kinds.contains(where: \.mayHideRedis) && kinds.contains(where: \.mayMovePartitions)
+        world.allowance.mayLackNumbers = kinds.contains(where: \.mayLackNumbers)
+        world.allowance.mayWait = kinds.contains(where: \.mayWait)
+        if kinds.contains(where: \.mayDelay) { world.allowance.slackNanos = 150 * Self.second }
     }
 
     /// All servers answer and all links carry again.

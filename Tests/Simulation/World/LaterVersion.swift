@@ -68,7 +68,7 @@ final class LaterVersion: RecordTranslation {
         private static func extended(_ entries: ArraySlice<UInt8>) -> [UInt8] {
             var (rest, result) = (entries, [UInt8]())
             while let size = number(&rest) {
-                let entry = rest.prefix(size) + [UInt8(ascii: "q"), 3, 1, 2, 3, UInt8(ascii: "Y"), 0]
+                let entry = rest.prefix(size) + [UInt8(ascii: "z"), 3, 1, 2, 3, UInt8(ascii: "Y"), 0]
                 rest = rest.dropFirst(size)
                 result += number(entry.count) + entry
             }
