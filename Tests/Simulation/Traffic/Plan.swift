@@ -178,6 +178,8 @@ public struct Plan: Sendable {
         for kind in FaultKind.drawnApart {
             var own = SmallRandom(seed: seed ^ 0xFA17 &+ UInt64(kind.place) << 32)
             guard own.next(in: 0...99) < kind.perCent else { continue }
+            // Nobody upgrades while moving to another cluster.
+            if kind == .upgrade, faults.contains(.kafkaMirror) { continue }
             faults.append(kind)
             faultCount += 1
         }
