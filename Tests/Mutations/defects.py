@@ -63,9 +63,22 @@ DEFECTS = [
         "lost-turn",
         "a device that ends keeps its turn",
         PIPELINE + "Path/Dispatch/DeviceEnds.swift",
-        "if let merged { follow(merged, verdict) }\n        if left == .openAndDeviceFree { sender",
-        "if let merged { follow(merged, verdict) }\n"
-        '        if left == .openAndDeviceFree, !mutant("lost-turn") { sender',
+        "if let turn, !isTaken { sender",
+        'if let turn, !isTaken, !mutant("lost-turn") { sender',
+    ),
+    Defect(
+        "keep-journal",
+        "a recipient that is parked counts here too",
+        PIPELINE + "Path/Dispatch/RecipientEnds.swift",
+        "        job.journal = Journal()\n",
+        '        if !mutant("keep-journal") { job.journal = Journal() }\n',
+    ),
+    Defect(
+        "unknown-note",
+        "a note of a later version ends the list of notes",
+        "Sources/Worker/State/EarlierNotes.swift",
+        "            else { continue }\n            switch note {",
+        '            else { if mutant("unknown-note") { break } else { continue } }\n            switch note {',
     ),
     Defect(
         "lost-slot",
