@@ -213,10 +213,11 @@ public final class KafkaConsumer {
     private func metadata(_ progress: PartitionOffset) -> [UInt8] {
         let place = min(commits.maxMetadata, SettledOffsets.maxCharacters)
         guard let note = commitNotes[progress.partition], place > CommitNote.maxCharacters else {
-            return progress.settled?.metadata(maxCharacters: place) ?? []
+            return progress.settled?.metadata(maxCharacters: place, cluster: cluster) ?? []
         }
         return CommitNote.metadata(
-            note, progress.settled?.metadata(maxCharacters: place - CommitNote.maxCharacters) ?? [])
+            note,
+            progress.settled?.metadata(maxCharacters: place - CommitNote.maxCharacters, cluster: cluster) ?? [])
     }
 
     /// The answer of the last commit or, with an error, the lack of one.
@@ -361,6 +362,9 @@ public final class KafkaConsumer {
     /// The name that the brokers give their cluster; nil before the first contact, or if they give none. No I/O.
     public var clusterID: String? { client.clusterID }
 
+    /// As commits name it.
+    private var cluster: UInt32? { clusterID.map { SettledOffsets.cluster($0) } }
+
     /// The ends of all assigned partitions now; nil while one of them is unknown, and between two assignments. Empty where the
     /// group has no partition for this member.
     public func knownEnds() -> [TopicPartition: Int64]? {
@@ -501,7 +505,7 @@ public final class KafkaConsumer {
     private func noteCommitted(_ items: [GroupOffset]) {
         var committed: [PartitionOffset] = []
         for item in items where item.error == nil {
-            let (note, settled) = item.notes
+            let (note, settled) = item.notes(cluster)
             readings.noteCommitted(item.partition, item.offset)
             lags.noteCommittedBefore(item.partition, item.offset)
             committed.append(PartitionOffset(partition: item.partition, offset: item.offset, settled: settled))
@@ -580,11 +584,13 @@ public final class KafkaConsumer {
 extension GroupOffset {
     /// The owner's number and the list of settled offsets in the metadata. A number above the offset is of another cluster: a tool
     /// that copies groups translates the offset and copies the metadata.
-    fileprivate var notes: (note: Int64?, settled: SettledOffsets?) {
+    ///
+    /// - Parameter cluster: `SettledOffsets.cluster`.
+    fileprivate func notes(_ cluster: UInt32?) -> (note: Int64?, settled: SettledOffsets?) {
         metadata.withUnsafeBytes { text in
             let (note, rest) = CommitNote.split(text)
             let own = note.flatMap { $0 <= offset ?? -1 ? $0 : nil }
-            return (own, offset.flatMap { SettledOffsets(metadata: rest, committed: $0) })
+            return (own, offset.flatMap { SettledOffsets(metadata: rest, committed: $0, cluster: cluster) })
         }
     }
 }

@@ -16,8 +16,8 @@ public struct SettledOffsets: Equatable, Sendable {
 
     /// Below the 4096 bytes that brokers accept at least (`offset.metadata.max.bytes`).
     public static let maxCharacters = 4000
-    /// As many bytes as base64 has place for between the longest prefix and the longest time.
-    private static let maxBytes = (maxCharacters - prefix.count - 41) / 4 * 3
+    /// As many bytes as base64 has place for between the longest prefix, and the longest time and cluster.
+    private static let maxBytes = (maxCharacters - prefix.count - 53) / 4 * 3
     /// The version of the text; any other is ignored.
     private static let prefix = Array("carillon1:".utf8)
 
@@ -61,28 +61,43 @@ public struct SettledOffsets: Equatable, Sendable {
 
     // MARK: - As a commit's metadata
 
-    /// `carillon1:<base>:<base64url>`, then `:<newest>` where that time is known, of at most `maxCharacters`, cut at the far
-    /// end; empty when nothing is settled.
-    public func metadata(maxCharacters: Int = Self.maxCharacters) -> [UInt8] {
+    /// `carillon1:<base>:<base64url>`, then `:<newest>` where that time is known, and `:c<cluster>`; of at most `maxCharacters`, cut at the
+    /// far end of the list; empty when nothing is settled.
+    ///
+    /// - Parameter cluster: of the offsets (`cluster(_:)`); nil: not known.
+    public func metadata(maxCharacters: Int = Self.maxCharacters, cluster: UInt32? = nil) -> [UInt8] {
         if isEmpty { return [] }
         var text = Self.prefix + Array("\(base):".utf8)
-        let time = newestMs.map { Array(":\($0)".utf8) } ?? []
-        let place = max(0, min(maxCharacters, Self.maxCharacters) - text.count - time.count)
+        let end = Array(((newestMs.map { ":\($0)" } ?? "") + (cluster.map { ":c\($0)" } ?? "")).utf8)
+        let place = max(0, min(maxCharacters, Self.maxCharacters) - text.count - end.count)
         let told = bytes.prefix(place / 4 * 3)
         if told.isEmpty { return [] }
         text += Base64URL.encode(told)
-        return text + time
+        return text + end
     }
 
-    /// - Returns: nil for any text except that of `metadata` for this committed offset: other programs commit too, and
+    /// The cluster's id as metadata names it: FNV-1a.
+    public static func cluster(_ id: String) -> UInt32 {
+        id.utf8.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 }
+    }
+
+    /// - Parameter cluster: the one that is read now; nil: not known.
+    /// - Returns: nil for any text except that of `metadata` for this committed offset of this cluster: other programs commit too, and
     ///   tools that copy groups to another cluster copy metadata to other offsets.
-    public init?(metadata: UnsafeRawBufferPointer, committed: Int64) {
+    public init?(metadata: UnsafeRawBufferPointer, committed: Int64, cluster: UInt32? = nil) {
         guard committed >= 0, metadata.count <= Self.maxCharacters, metadata.starts(with: Self.prefix) else {
             return nil
         }
         let expected = Self.prefix + Array("\(committed):".utf8)
         guard metadata.starts(with: expected) else { return nil }
         var list = metadata.dropFirst(expected.count)
+        if let colon = list.lastIndex(of: UInt8(ascii: ":")), list[(colon + 1)...].first == UInt8(ascii: "c") {
+            guard let told = UInt32(String(decoding: list[(colon + 2)...], as: UTF8.self)), told == cluster ?? told
+            else {
+                return nil
+            }
+            list = list[..<colon]
+        }
         if let colon = list.lastIndex(of: UInt8(ascii: ":")) {
             guard let ms = Int64(String(decoding: list[list.index(after: colon)...], as: UTF8.self)) else { return nil }
             newestMs = ms

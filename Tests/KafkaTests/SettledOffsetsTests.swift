@@ -14,6 +14,26 @@ struct SettledOffsetsTests {
         text.withUnsafeBytes { SettledOffsets(metadata: $0, committed: committed) }
     }
 
+    /// A tool that copies a group to another cluster may copy the metadata to the same offset, while others of the log are shifted.
+    @Test func `a list of another cluster is ignored, and one without a cluster is read`() {
+        let list = settled(5, [7, 9])
+        let cluster = SettledOffsets.cluster("lkc-1")
+        func read(_ text: [UInt8], _ cluster: UInt32?) -> SettledOffsets? {
+            text.withUnsafeBytes { SettledOffsets(metadata: $0, committed: 5, cluster: cluster) }
+        }
+        for newestMs in [nil, 1_790_000_000_000] as [Int64?] {
+            var list = list
+            list.newestMs = newestMs
+            let text = list.metadata(cluster: cluster)
+            #expect(read(text, cluster) == list && read(text, nil) == list)
+            #expect(read(text, SettledOffsets.cluster("lkc-2")) == nil)
+            #expect(read(list.metadata(), cluster) == list)
+        }
+        for text in ["carillon1:5:UQ:c", "carillon1:5:UQ:cx", "carillon1:5:UQ:c99999999999", "carillon1:5:UQ:c1:c2"] {
+            #expect(parse(text, committed: 5) == nil, "\(text)")
+        }
+    }
+
     private func settled(_ base: Int64, _ offsets: [Int64]) -> SettledOffsets {
         var settled = SettledOffsets(base: base)
         for offset in offsets { settled.insert(offset) }
