@@ -202,15 +202,16 @@ public final class KafkaConsumer {
             changed.append(progress)
         }
         if changed.isEmpty { return }
+        let cluster = cluster
         let offsets = changed.map {
-            GroupOffset(partition: $0.partition, offset: $0.offset, metadata: metadata($0))
+            GroupOffset(partition: $0.partition, offset: $0.offset, metadata: metadata($0, cluster))
         }
         if let error = client.commit(offsets) { return record(error, partition: nil) }
         commits.noteSent(changed, nowMs: client.steadyMs)
         for progress in changed { sentNotes[progress.partition] = commitNotes[progress.partition] }
     }
 
-    private func metadata(_ progress: PartitionOffset) -> [UInt8] {
+    private func metadata(_ progress: PartitionOffset, _ cluster: UInt32?) -> [UInt8] {
         let place = min(commits.maxMetadata, SettledOffsets.maxCharacters)
         guard let note = commitNotes[progress.partition], place > CommitNote.maxCharacters else {
             return progress.settled?.metadata(maxCharacters: place, cluster: cluster) ?? []
@@ -362,7 +363,7 @@ public final class KafkaConsumer {
     /// The name that the brokers give their cluster; nil before the first contact, or if they give none. No I/O.
     public var clusterID: String? { client.clusterID }
 
-    /// As commits name it.
+    /// The cluster as commits name it. A question to the client: ask once for all partitions.
     private var cluster: UInt32? { clusterID.map { SettledOffsets.cluster($0) } }
 
     /// The ends of all assigned partitions now; nil while one of them is unknown, and between two assignments. Empty where the
@@ -504,6 +505,7 @@ public final class KafkaConsumer {
 
     private func noteCommitted(_ items: [GroupOffset]) {
         var committed: [PartitionOffset] = []
+        let cluster = cluster
         for item in items where item.error == nil {
             let (note, settled) = item.notes(cluster)
             readings.noteCommitted(item.partition, item.offset)

@@ -76,10 +76,8 @@ public struct SettledOffsets: Equatable, Sendable {
         return text + end
     }
 
-    /// The cluster's id as metadata names it: FNV-1a.
-    public static func cluster(_ id: String) -> UInt32 {
-        id.utf8.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 }
-    }
+    /// The cluster's id as metadata names it.
+    public static func cluster(_ id: String) -> UInt32 { FNV1a.hash(id) }
 
     /// - Parameter cluster: the one that is read now; nil: not known.
     /// - Returns: nil for any text except that of `metadata` for this committed offset of this cluster: other programs commit too, and

@@ -323,10 +323,8 @@ public actor Explainer {
     ) async throws(RedisFault) -> Progress {
         var progress = Progress()
         guard claim.state == .resume else { return progress }
-        progress.accepted = claim.notes?.accepted ?? []
-        progress.devices = (claim.notes?.closed ?? []).map { Progress.Device($0, .settled) }
-        progress.earlierTry = Progress.EarlierTry(
-            addressed: claim.notes?.addressed ?? [], withoutDevice: claim.notes?.withoutDevice)
+        progress.add(claim.notes)
+        progress.earlierTry = Progress.EarlierTry(claim.notes)
         if context.job.message != nil {
             progress.acknowledged = try await users.acks(
                 app: context.event.app, uid: uid, msgID: context.job.msgID)

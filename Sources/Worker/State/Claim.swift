@@ -99,7 +99,7 @@ public struct ClaimReply: Sendable, Equatable {
     public enum State: Int64, Sendable {
         /// The pair was never claimed.
         case fresh
-        /// The pair was claimed and not finished. The notes tell how far.
+        /// The pair was claimed and not finished. The notes have its progress.
         case resume
         /// Finished before: nothing to do.
         case ended

@@ -28,13 +28,8 @@ final class CountedSubject {
         self.task = task
     }
 
-    /// FNV-1a; 0 for an empty text only.
-    static func hash(_ text: String) -> UInt32 {
-        var hash: UInt32 = 2_166_136_261
-        if text.isEmpty { return 0 }
-        text.withUTF8Bytes { for byte in $0 { hash = (hash ^ UInt32(byte)) &* 16_777_619 } }
-        return hash == 0 ? 1 : hash
-    }
+    /// 0 for an empty text only.
+    static func hash(_ text: String) -> UInt32 { text.isEmpty ? 0 : max(1, FNV1a.hash(text)) }
 }
 
 /// The subjects of a shard's events, each made once.
@@ -80,11 +75,4 @@ struct SubjectTable {
         subjects[key] = subject
         return subject
     }
-}
-
-/// A credential set. Its outcomes are counted together.
-struct CountedCredential {
-    let name: String
-    /// As marks have it.
-    let short: UInt8
 }

@@ -21,7 +21,7 @@ final class Statistics {
     private let lost: Counter
     private var subjects = SubjectTable()
     /// The credential sets, by their number in a `CountedOutcome` less one.
-    private var credentials: [CountedCredential] = []
+    private var credentials: [String] = []
     private var open = CountTable()
     private var sent = CountTable()
     private var flush: StatisticsFlush?
@@ -109,14 +109,16 @@ final class Statistics {
     /// The number of a credential set: 0 for none.
     func number(ofCredential name: String?) -> UInt8 {
         guard let name else { return 0 }
-        if let index = credentials.firstIndex(where: { $0.name == name }) { return UInt8(index + 1) }
+        if let index = credentials.firstIndex(of: name) { return UInt8(index + 1) }
         guard credentials.count < 255 else { return 0 }
-        credentials.append(CountedCredential(name: name, short: MarkCounts.short(name)))
+        credentials.append(name)
         return UInt8(credentials.count)
     }
 
-    /// As marks have the credential set of this number.
-    func short(ofCredential number: UInt8) -> UInt8 { number == 0 ? 0 : credentials[Int(number) - 1].short }
+    /// The number of a credential set of the app, as marks name it (`MarkCounts.short`): 0 for none.
+    func number(ofCredential short: UInt8, of app: AppContext) -> UInt8 {
+        short == 0 ? 0 : number(ofCredential: app.clients.first { $0.short == short }?.credential)
+    }
 
     /// A record is settled: its outcomes count.
     func settled(_ counted: borrowing RecordCounts, at place: CountedPlace) {
@@ -284,7 +286,7 @@ final class Statistics {
         }
         return StatisticsFlush(
             sent.rows, number: number, positions: positions.sorted { $0.0 < $1.0 }, days: days, nowMs: collectedMs,
-            credentials: credentials.map(\.name))
+            credentials: credentials)
     }
 
     private func send(nowMs: Int64) {

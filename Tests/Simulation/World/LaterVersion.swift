@@ -67,7 +67,7 @@ final class LaterVersion: RecordTranslation {
 
         private static func extended(_ entries: ArraySlice<UInt8>) -> [UInt8] {
             var (rest, result) = (entries, [UInt8]())
-            while let size = number(&rest) {
+            while let size = ParkedMembers.number(&rest) {
                 let entry = rest.prefix(size) + [UInt8(ascii: "z"), 3, 1, 2, 3, UInt8(ascii: "Y"), 0]
                 rest = rest.dropFirst(size)
                 result += number(entry.count) + entry
@@ -82,17 +82,6 @@ final class LaterVersion: RecordTranslation {
                 rest >>= 7
             }
             return bytes + [UInt8(rest)]
-        }
-
-        /// Nil at the end.
-        private static func number(_ bytes: inout ArraySlice<UInt8>) -> Int? {
-            var value = 0
-            for shift in stride(from: 0, to: 63, by: 7) {
-                guard let byte = bytes.popFirst() else { return nil }
-                value |= Int(byte & 0x7F) << shift
-                if byte < 0x80 { return value }
-            }
-            return nil
         }
     }
 

@@ -36,7 +36,7 @@ enum ParkedMembers {
     }
 
     /// Seven bits a byte, the lowest first; nil at the end.
-    private static func number(_ bytes: inout ArraySlice<UInt8>) -> Int? {
+    static func number(_ bytes: inout ArraySlice<UInt8>) -> Int? {
         var value = 0
         for shift in stride(from: 0, to: 63, by: 7) {
             guard let byte = bytes.popFirst() else { return nil }

@@ -196,7 +196,7 @@ struct DispatcherTests {
         }
     }
 
-    /// Its record in the topic stays as it was. Another worker may read it.
+    /// The record in the topic stays as it was, and another worker may read it.
     @Test func `the mark of a recipient that parks again says which devices ended since it returned`() throws {
         try Self.with { world, parts in
             var record = ParkedRecord(
@@ -220,7 +220,7 @@ struct DispatcherTests {
         }
     }
 
-    /// What the mark of another try says of a device, the recipient's journal says from then on.
+    /// The journal takes the end over from the mark of another try.
     @Test func `a device that ended since its record was written gets nothing more and counts once`() throws {
         try Self.with { world, parts in
             let job = try world.recipient()

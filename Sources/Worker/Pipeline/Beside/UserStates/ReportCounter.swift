@@ -35,10 +35,9 @@ struct ReportCounter {
             job.counted.subject = shard.statistics.subject(of: app, name: "", task: nil)
             return
         }
-        let credential = app.clients.first { $0.short == outcome.credential }
         job.counted.tally.add(
             counts.counted(outcome).reported(kind).with(
-                credential: shard.statistics.number(ofCredential: credential?.credential)))
+                credential: shard.statistics.number(ofCredential: outcome.credential, of: app)))
         job.counted.subject = shard.statistics.subject(of: app, counts)
     }
 }

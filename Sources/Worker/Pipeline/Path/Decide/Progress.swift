@@ -60,6 +60,22 @@ struct Progress {
         var addressed: [String] = []
         /// The reason for which the earlier try recorded the recipient without a device, or was about to.
         var withoutDevice: Reason?
+
+        init(addressed: [String] = [], withoutDevice: Reason? = nil) {
+            self.addressed = addressed
+            self.withoutDevice = withoutDevice
+        }
+
+        init(_ notes: EarlierNotes?) {
+            self.init(addressed: notes?.addressed ?? [], withoutDevice: notes?.withoutDevice)
+        }
+    }
+
+    /// Adds the notes about devices in the mark.
+    mutating func add(_ notes: EarlierNotes?) {
+        guard let notes else { return }
+        accepted = notes.accepted
+        devices += notes.closed.map { Device($0, .settled) }
     }
 
     /// Nothing was done for any device: each route of the decision begins.

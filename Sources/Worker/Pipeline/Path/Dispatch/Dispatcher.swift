@@ -287,14 +287,12 @@ final class Dispatcher {
     private func progress(of job: RecipientJob, _ candidate: Candidate) -> Progress {
         var progress = job.progress
         let notes = candidate.claim?.notes
-        progress.accepted = notes?.accepted ?? []
-        progress.devices += (notes?.closed ?? []).map { Progress.Device($0, .settled) }
+        progress.add(notes)
         progress.acknowledged = (candidate.acknowledged ?? []).filter {
             job.isResumed || progress.silent.containsSame($0)
         }
         if job.isResumed, job.devices.isEmpty {
-            progress.earlierTry = Progress.EarlierTry(
-                addressed: notes?.addressed ?? [], withoutDevice: notes?.withoutDevice)
+            progress.earlierTry = Progress.EarlierTry(notes)
         }
         if !progress.isUntouched { progress.pushedTokens = pushedTokens(job, candidate) }
         let settings = candidate.recipient.settings

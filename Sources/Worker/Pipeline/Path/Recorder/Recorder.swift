@@ -481,6 +481,8 @@ final class Recorder {
 
     /// - Parameter traits: besides those that the recipient has.
     private func note(_ outcome: borrowing OutcomeRecord, of job: RecipientJob, _ traits: Journal.Entry.Traits) {
+        // Only the trace has waits.
+        if outcome.verdict == .parked, shard.traces.isOff { return }
         var traits = traits
         if job.isResumed { traits.insert(.isResumed) }
         if outcome.verdict == .accepted, job.isAddedByClient { traits.insert(.isAddedByClient) }
@@ -542,7 +544,7 @@ final class Recorder {
         if event.counted.subject != nil {
             job.journal.forEach { entry in
                 guard entry.traits.contains(.counts), let kind = CountedOutcome.Kind(entry.verdict) else { return }
-                let credential = entry.credential == 0 ? 0 : number(ofCredential: entry.credential, of: event.app)
+                let credential = shard.statistics.number(ofCredential: entry.credential, of: event.app)
                 event.counted.tally.add(
                     CountedOutcome(
                         hour: entry.atMs / StatisticsKey.hourMs, kind, event.pushKind, event.lane,
@@ -550,11 +552,6 @@ final class Recorder {
             }
         }
         job.journal = Journal()
-    }
-
-    /// - Parameter short: `MarkCounts.short` of its name.
-    private func number(ofCredential short: UInt8, of app: AppContext) -> UInt8 {
-        shard.statistics.number(ofCredential: app.clients.first { $0.short == short }?.credential)
     }
 
     /// The outcome of a badge update, which no record of the events topic has: it counts at once.
