@@ -267,7 +267,7 @@ final class Pipeline {
 
     /// A likely denial, which holds unless a read changes it, or an earlier try did not deny and may have pushed.
     private func deny(_ job: RecipientJob, _ candidate: Candidate) {
-        guard candidate.earlierTry != .resume, let denial = decider.denial(of: candidate, job.event) else {
+        guard candidate.earlierTry != .resume, let denial = decider.denial(of: job, candidate) else {
             return lookup.readAgain(job)
         }
         if !shard.unstoredChanges.isEmpty, waitForChanges(job, candidate) == .kept { return }
@@ -276,7 +276,7 @@ final class Pipeline {
             return lookup.passed(job)
         }
         job.openMark = .none
-        candidate.facts.insert(.settingsUnread)
+        job.facts.insert(.settingsUnread)
         candidate.decision = denial
         denied.append(job)
     }
@@ -348,7 +348,7 @@ final class Pipeline {
     /// The recipient has ended: its place is free for another.
     private func end(_ job: RecipientJob) {
         // Work left to the partition's next owner may come back here.
-        if job.flags.contains(.owesClaim), job.machine.isMarked { claims.rememberUnmarked(job) }
+        if job.owesClaim, job.machine.isMarked { claims.rememberUnmarked(job) }
         ends.recipientEnded(job)
         for twin in claims.releaseKey(job) { dispatcher.ends.twinEnded(twin) }
         lookup.passed(job)

@@ -81,7 +81,7 @@ struct ClaimsTests {
             #expect(world.redis.commands.first == "claim c:d1:{im:u}mm")
             world.answer(.error("OOM command not allowed"))
             #expect(world.redis.commands.last == "peek c:d1:{im:u}mm")
-            #expect(job.candidate?.owesClaim == true)
+            #expect(job.candidate?.refusal == .forNow)
             #expect(!world.shard.isBadgeExact(app: "im", uid: "u"), "the next message's number would lack it")
             #expect(world.shard.isBadgeExact(app: "im", uid: "v") == world.shard.share.isWhole)
         }

@@ -64,7 +64,7 @@ struct RecorderTests {
             let job = try world.recipient(of: event)
             _ = job.machine.decided()
             _ = job.machine.next(areDeliveriesSettled: true)
-            job.flags.insert(.owesClaim)
+            job.oweMark()
             try world.turn { recorder.mark(job) }
             #expect(world.records(\.parked).count == 1)
             #expect(world.keys(\.parked) == [members == nil ? "imc" : "imc#0"])

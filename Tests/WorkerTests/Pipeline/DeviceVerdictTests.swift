@@ -260,10 +260,10 @@ struct UnclaimedTests {
 
     @Test func aParkedRecipientReturnsWithTheCountThatItOwes() throws {
         let counts = try ScriptedShard.withPipeline { world, pipeline in
-            try [RecipientJob.Flags.owesClaim, [.owesClaim, .owesCount]].map { flags in
+            try [false, true].map { counts in
                 var record = ParkedRecord(
                     app: "im", uid: "u", raw: [], cause: .unclaimed, dueMs: 0, writtenMs: 0, id: "mm")
-                record.facts = ParkedFacts(of: flags)
+                record.facts = ParkedFacts(of: [], .owed(counts: counts))
                 let job = try world.recipient()
                 job.goOn(from: record, steadyMs: 0)
                 let candidate = Candidate(uid: "u", order: 0)
@@ -493,8 +493,7 @@ private final class Played {
             withoutDevice: withoutDevice)
         if earlier != nil { job.firstClaim = .resumed }
         candidate.claim = claim
-        candidate.owesClaim = owesClaim
-        candidate.isUnclaimed = owesClaim
+        candidate.refusal = owesClaim ? .forNow : nil
         pipeline.dispatcher.route(job)
     }
 }

@@ -11,16 +11,17 @@ import Testing
         arguments: [
             (2, .recordedWithoutDevice), (9, .accepted), (10, .failed), (11, .offeredSMS), (16, .clearsBadge),
             (22, .reached),
-            (31, .owesCount),
         ] as [(Int, RecipientJob.Flags)])
     func eachFactOfAStoredRecordHasItsBitForEver(bit: Int, flag: RecipientJob.Flags) {
         #expect(ParkedFacts(rawValue: 1 << bit).flags == flag)
-        #expect(ParkedFacts(of: flag).rawValue == 1 << bit)
+        #expect(ParkedFacts(of: flag, .mayExist).rawValue == 1 << bit)
     }
 
     @Test func aRecipientThatOwesAClaimSaysSoAndItsReaderClaimsAnew() {
-        let facts = ParkedFacts(of: [.owesClaim, .staysInMemory, .forced])
+        let facts = ParkedFacts(of: [.staysInMemory, .forced], .owed(counts: false))
         #expect(facts == .owesClaim && facts.rawValue == 4096 && facts.flags.isEmpty)
+        let counting = ParkedFacts(of: [], .owed(counts: true))
+        #expect(counting.rawValue == 4096 + 1 << 31 && counting.openMark == .owed(counts: true))
     }
 
     @Test func aRecordThatCountsItsSourcesOutcomesHasABitForEverAndNoFlag() {

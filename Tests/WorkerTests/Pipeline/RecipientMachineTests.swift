@@ -110,7 +110,7 @@ import Testing
         machine.handBack()
         holds(machine.next(areDeliveriesSettled: true) == .end)
         holds(!machine.decided(), "a late reply revives nobody")
-        holds(!machine.decideAgain(Candidate(uid: "u", order: 0)) && !machine.readAcks() && !machine.waitForTwin())
+        holds(!machine.decideAgain(Candidate(uid: "u", order: 0)) && !machine.readAcks())
         #expect(machine.hasEnded)
     }
 
@@ -170,7 +170,7 @@ import Testing
             case 5: if machine.waitsForTwin { _ = machine.decideAgain(Candidate(uid: "u", order: 0)) }
             case 6: if !isHandedBack { _ = machine.decideAgain(Candidate(uid: "u", order: 0)) }
             case 7: _ = machine.readAcks()
-            case 8: _ = machine.waitForTwin()
+            case 8: machine.candidate?.phase = .waitingForTwin
             case 9: advance(&random)
             case 10: backOffOne(&random)
             default: handBack()

@@ -109,7 +109,7 @@ final class Bursts {
         var isAlive = true
         if let claim {
             // The script has marked it.
-            job.openMark = .mayExist
+            job.noteMark()
             let reason = SendFacts(isRead: claim.isRead, isRevoked: claim.isRevoked)
                 .reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs)
             isAlive = claim.state != .ended && reason == nil

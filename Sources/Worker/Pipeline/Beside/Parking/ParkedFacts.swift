@@ -21,20 +21,25 @@ struct ParkedFacts: OptionSet, Sendable, Equatable {
 
     private static let flags: [(fact: ParkedFacts, flag: RecipientJob.Flags)] = [
         (.recordedWithoutDevice, .recordedWithoutDevice), (.accepted, .accepted), (.failed, .failed),
-        (.offeredSMS, .offeredSMS), (.owesClaim, .owesClaim), (.clearsBadge, .clearsBadge), (.reached, .reached),
-        (.owesCount, .owesCount),
+        (.offeredSMS, .offeredSMS), (.clearsBadge, .clearsBadge), (.reached, .reached),
     ]
 
     init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
 
-    init(of flags: RecipientJob.Flags) {
+    init(of flags: RecipientJob.Flags, _ openMark: RecipientJob.OpenMark) {
         self = Self.flags.reduce(into: []) { if flags.contains($1.flag) { $0.insert($1.fact) } }
+        if case .owed(let counts) = openMark { formUnion(counts ? [.owesClaim, .owesCount] : .owesClaim) }
     }
 
     /// The flags of the recipient that continues from the record.
     var flags: RecipientJob.Flags {
-        Self.flags.reduce(into: []) { if contains($1.fact), $1.fact != .owesClaim { $0.insert($1.flag) } }
+        Self.flags.reduce(into: []) { if contains($1.fact) { $0.insert($1.flag) } }
+    }
+
+    /// The mark of the recipient that continues from the record.
+    var openMark: RecipientJob.OpenMark {
+        contains(.owesClaim) ? .owed(counts: contains(.owesCount)) : .mayExist
     }
 }

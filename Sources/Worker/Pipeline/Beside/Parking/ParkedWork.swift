@@ -15,10 +15,6 @@ final class ParkedBatch {
     var writtenMs: Int64 = 0
     /// The outcomes of its recipients with their subject. They count when the record is settled.
     var counted = RecordCounts()
-    /// Recipients with progress that Redis could not take, to be written.
-    var progress: [ParkedRecord] = []
-    /// Seconds since the first of them.
-    var progressTicks = 0
     /// It goes to the dead-letter topic.
     var isRejected = false
     /// It was read with several recipients.

@@ -36,8 +36,8 @@ final class Parking {
     private var nextMark = 0
     /// Events of which only recipients are left that wait for the record of an earlier event.
     private var behindEarlier: [EventJob] = []
-    /// Records with progress to write.
-    private var progressing: [ParkedBatch] = []
+    /// Recipients with progress that Redis could not take, by their record.
+    private var unsaved: [Unsaved] = []
     /// Events of records with several recipients that began a moment ago.
     private var events: [(batch: ParkedBatch, event: Event)] = []
 
@@ -59,6 +59,13 @@ final class Parking {
         }
     }
 
+    private struct Unsaved {
+        let batch: ParkedBatch
+        var open: [ParkedRecord]
+        /// Seconds since the first of them.
+        var ticks = 0
+    }
+
     private enum Origin {
         /// An event before anything was done for it. It begins if the broker refuses it.
         case arrival(ReceivedRecord, Intake)
@@ -73,7 +80,7 @@ final class Parking {
     private static let onWayMax = 8 << 20
     private static let markedPerTick = 256
     private static let eventsKept = 8
-    private static let progressTicksMax = 5
+    private static let unsavedTicksMax = 5
     private static let smallBytes = 20_000
     private static let largeSeconds: Int64 = 5
 
@@ -90,14 +97,14 @@ final class Parking {
     }
 
     /// Recipients in memory that wait for their due time, and records that wait for the broker.
-    var count: Int { wheel.count + pending.count + progressing.reduce(0) { $0 + $1.progress.count } }
+    var count: Int { wheel.count + pending.count + unsaved.reduce(0) { $0 + $1.open.count } }
 
     /// The pushes of all these.
     func note(in waiting: inout WaitingPushes) {
         let wallMs = shard.nowMs &- shard.steadyMs
         wheel.forEach { waiting.add($0, wallMs: wallMs) }
         pending.forEach { for record in $0.record.open { waiting.add(record, wallMs: wallMs) } }
-        for record in progressing.lazy.flatMap(\.progress) { waiting.add(record, wallMs: wallMs) }
+        for record in unsaved.lazy.flatMap(\.open) { waiting.add(record, wallMs: wallMs) }
     }
 
     /// Scheduled messages in memory that wait for their time.
@@ -394,11 +401,18 @@ final class Parking {
         for record in open {
             if record.facts.contains(.owesClaim), work.record.uid == nil || record.hasProgress(since: work.record) {
                 work.batch.open += 1
-                if work.batch.progress.isEmpty { progressing.append(work.batch) }
-                work.batch.progress.append(record)
+                save(record, of: work.batch)
             } else {
                 wheel.putBack(record, from: work)
             }
+        }
+    }
+
+    private func save(_ record: ParkedRecord, of batch: ParkedBatch) {
+        if batch.hasSeveral, let place = unsaved.lastIndex(where: { $0.batch === batch }) {
+            unsaved[place].open.append(record)
+        } else {
+            unsaved.append(Unsaved(batch: batch, open: [record]))
         }
     }
 
@@ -463,7 +477,7 @@ final class Parking {
         events = []
         markParked()
         for work in unmarked { noteUnstored(work.record) }
-        writeProgress()
+        writeUnsaved()
         let parked = intake.fullParkedPartitions
         if parked.isEmpty || !hasRoom { return }
         var full: [TopicPartition: [String: Bool]] = [:]
@@ -490,14 +504,12 @@ final class Parking {
 
     /// The event is written again with facts that Redis could not take. Many recipients together: a record with each of them would be the
     /// event as many times.
-    private func writeProgress() {
-        progressing.removeAll { batch in
-            batch.progressTicks += 1
-            let size = batch.progress.count * ParkedShares.recipientBytes
-            guard size >= batch.size.bytes / 4 || batch.progressTicks >= Self.progressTicksMax else { return false }
-            moveBehind(batch, batch.progress)
-            batch.progress = []
-            batch.progressTicks = 0
+    private func writeUnsaved() {
+        for place in unsaved.indices { unsaved[place].ticks += 1 }
+        unsaved.removeAll { one in
+            let size = one.open.count * ParkedShares.recipientBytes
+            guard size >= one.batch.size.bytes / 4 || one.ticks >= Self.unsavedTicksMax else { return false }
+            moveBehind(one.batch, one.open)
             return true
         }
     }
@@ -523,7 +535,7 @@ final class Parking {
         wheel.forget(isGoing)
         held.forget(isGoing)
         unmarked.removeAll { isGoing($0.partition) }
-        progressing.removeAll { isGoing($0.partition) }
+        unsaved.removeAll { isGoing($0.batch.partition) }
         due.removeAll { work in
             guard isGoing(work.partition) else { return false }
             wheel.ended(work)

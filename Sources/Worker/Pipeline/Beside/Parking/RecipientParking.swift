@@ -33,6 +33,7 @@ extension RecipientJob {
         self.parking = parking
         journal = record.journal
         flags.formUnion(record.facts.flags)
+        openMark = record.facts.openMark
         if let until = record.holdUntilMs, until <= steadyMs { hold = .over }
         silentConnections = record.silentConnections.map {
             SilentConnection(device: $0.device, connectionEpoch: $0.epoch)
@@ -64,12 +65,9 @@ extension ParkedRecord {
         journal = job.journal
         holdUntilMs = job.parking?.holdUntilMs
         later = event.parked?.record.later ?? []
-        facts = ParkedFacts(of: job.flags)
+        facts = ParkedFacts(of: job.flags, job.openMark)
         if let parked = event.parked {
-            // A recipient that is parked whole before its decision keeps the facts of the record that returned it.
-            let isWhole = waits.contains { $0.device < 0 }
-            facts.formUnion(
-                parked.record.facts.intersection(isWhole ? [.countsSource, .owesClaim] : .countsSource))
+            facts.formUnion(parked.record.facts.intersection(.countsSource))
             formerNames = parked.record.formerNames
         } else if job.devices.isEmpty, let place = event.origin?.place {
             facts.formUnion(place.parkedFacts)

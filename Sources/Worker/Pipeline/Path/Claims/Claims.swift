@@ -49,8 +49,7 @@ final class Claims {
         candidate.phase = .claiming
         candidate.askedNanos = shard.nowNanos
         shard.waits?.took(.lookup, job.event.lane, nanos: shard.nowNanos &- job.readNanos)
-        candidate.isUnclaimed = false
-        candidate.owesClaim = false
+        candidate.refusal = nil
         candidate.hasReboundToken = false
         candidate.lostTokens.removeAll(keepingCapacity: true)
         candidate.plainClaim =
@@ -275,14 +274,13 @@ final class Claims {
     private func refused(_ job: RecipientJob, _ fault: RedisFault) {
         shard.writes.refused(fault, nowNanos: shard.nowNanos)
         guard let candidate = job.candidate else { return shard.mistake("a refused claim without a candidate") }
-        if candidate.isUnclaimed {
+        if candidate.refusal != nil {
             guard fault.isLasting else { return answered(job, failed: true) }
             return take(ClaimReply(state: .fresh, badge: nil, tokenVersion: candidate.tokenVersion), job)
         }
         shard.metrics.unclaimed.add()
-        candidate.isUnclaimed = true
-        candidate.owesClaim = !fault.isLasting
-        if candidate.owesClaim { noteUnstored(job) }
+        candidate.refusal = fault.isLasting ? .lasting : .forNow
+        if candidate.refusal == .forNow { noteUnstored(job) }
         ask(job) { (store) throws(RedisFault) in
             try store.peek(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.claim))
         }
@@ -335,7 +333,7 @@ final class Claims {
     /// Facts that this shard knows and Redis lacks. A recipient that ended here with an owed claim has no mark in Redis until
     /// the claim is paid, even if Redis accepts writes again.
     func applyRemembered(_ job: RecipientJob, _ candidate: Candidate) {
-        if !candidate.isUnclaimed || candidate.claim?.state == .ended { shard.unstoredCounts.remove(job.dedupKey) }
+        if candidate.refusal == nil || candidate.claim?.state == .ended { shard.unstoredCounts.remove(job.dedupKey) }
         if hasEndedUnmarked(job) { candidate.claim?.state = .ended }
         if candidate.claim?.isTargetUnknown == true, isTargetInWork(job) { candidate.claim?.isTargetUnknown = false }
     }

@@ -22,10 +22,10 @@ struct Decider {
         if job.uid.isEmpty, !event.isBroadcast {
             decision = Decision(alert: .deny(event.reasonForNobody), counted: false, routes: [])
         } else if let digest = event.digest {
-            guard let told = decideDigest(digest, candidate, event) else { return false }
+            guard let told = decideDigest(digest, job, candidate) else { return false }
             decision = told
         } else if let message = event.message {
-            decision = decide(message, candidate, event)
+            decision = decide(message, job, candidate)
         } else if let activity = event.content?.activity {
             decision = PushCore.decide(
                 activity, sentMs: event.sentMs, for: candidate.recipient, state: candidate.activity,
@@ -36,29 +36,30 @@ struct Decider {
         }
         candidate.decision = decision
         if decision.counted, !job.isCounted, job.isDecided { job.flags.insert(.countedLate) }
-        job.isCounted = decision.counted || job.flags.contains(.owesCount)
+        job.isCounted = decision.counted || job.owesCount
         job.settings = candidate.recipient.settings
         if decision.alert == .allow(forced: true) { job.flags.insert(.forced) } else { job.flags.remove(.forced) }
         return true
     }
 
-    private func decide(_ message: SharedMessage, _ candidate: Candidate, _ event: EventJob) -> Decision {
+    private func decide(_ message: SharedMessage, _ job: RecipientJob, _ candidate: Candidate) -> Decision {
+        let event = job.event
         // Loaded outside the closure, where a use of the policy would copy it.
         let rules = event.app.rules
         if event.isRevokedBefore { candidate.recipient.isRevoked = true }
         var decision = message.read { message in
             PushCore.decide(
                 message, sentMs: event.sentMs, for: candidate.recipient, policy: rules.policy, zones: shard.zones,
-                now: shard.nowMs, facts: &candidate.facts)
+                now: shard.nowMs, facts: &job.facts)
         }
         if event.isRevokedBefore { decision.counted = false }
         return decision
     }
 
     /// The result of `decide` from the reads so far, if it is a denial that nothing else can change.
-    func denial(of candidate: Candidate, _ event: EventJob) -> Decision? {
-        guard candidate.recipient.presence.isEmpty, let message = event.message else { return nil }
-        let decision = decide(message, candidate, event)
+    func denial(of job: RecipientJob, _ candidate: Candidate) -> Decision? {
+        guard candidate.recipient.presence.isEmpty, let message = job.event.message else { return nil }
+        let decision = decide(message, job, candidate)
         guard case .deny(let reason) = decision.alert, reason != .expired, !decision.counted else { return nil }
         return decision
     }
@@ -75,7 +76,8 @@ struct Decider {
     }
 
     /// - Returns: nil if not now: active DND defers it, and a user with an open app sees the messages anyway.
-    private func decideDigest(_ digest: DigestJob, _ candidate: Candidate, _ event: EventJob) -> Decision? {
+    private func decideDigest(_ digest: DigestJob, _ job: RecipientJob, _ candidate: Candidate) -> Decision? {
+        let event = job.event
         guard let message = event.message else { return nil }
         // Levels belong to conversations. Those of the digest's messages allowed them.
         var policy = digest.app.policy
@@ -85,7 +87,7 @@ struct Decider {
         let decision = message.read { message in
             PushCore.decide(
                 message, sentMs: event.sentMs, for: candidate.recipient, policy: policy, zones: shard.zones, now: now,
-                facts: &candidate.facts)
+                facts: &job.facts)
         }
         if decision.alert == .deny(.dnd) {
             digest.putOffToMs = DNDState.endMs(

@@ -2,6 +2,7 @@
 import APNs
 import Digits
 import EventLoop
+import Payload
 import PushCore
 import Redis
 import Telemetry
@@ -98,7 +99,7 @@ final class Dispatcher {
             return .passed
         }
         job.note(claim, isFirst: job.firstClaim == .none)
-        if candidate.isUnclaimed, job.isCounted { job.flags.insert(.addsToBadge) }
+        if candidate.refusal != nil, job.isCounted { job.flags.insert(.addsToBadge) }
         if job.firstClaim == .none { job.firstClaim = claim.state == .resume ? .resumed : .fresh }
         if pass(job) == .kept { return .waits }
         if claim.tokenVersion != candidate.tokenVersion, !candidate.isReread {
@@ -149,9 +150,10 @@ final class Dispatcher {
     /// The same key is in progress here for an earlier delivery of the event: it is read again after the end of that
     /// one.
     func waitForTwin(_ job: RecipientJob) {
-        guard job.machine.waitForTwin() else {
+        guard let candidate = job.candidate else {
             return shard.mistake("a recipient waits for its twin after its decision")
         }
+        candidate.phase = .waitingForTwin
         // The deliveries of the event's other recipients do not wait for this one.
         ends.noteDecided(job)
         recorder.flushDeliveries(of: job.event)
@@ -197,12 +199,11 @@ final class Dispatcher {
         let decision = taken.withoutAlerts(
             isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false)
         ends.noteDecided(job)
-        job.facts = candidate.facts
-        if candidate.owesClaim {
-            job.flags.formUnion(job.isCounted ? [.owesClaim, .owesCount] : .owesClaim)
-        } else if isAnswered, !candidate.isUnclaimed {
-            // This round's claim pays an owed claim of an earlier round.
-            job.flags.subtract([.owesClaim, .owesCount])
+        if candidate.refusal == .forNow {
+            job.oweMark(counts: job.isCounted)
+        } else if isAnswered, job.owesClaim {
+            // This round's claim pays that of an earlier round. A permanent fault of the key leaves only the mark.
+            job.openMark = .mayExist
         }
         if job.flags.contains(.countedLate) { badges.didCountLate(job) }
         if let ends = candidate.claim?.notes?.ends, !ends.isEmpty { recorder.takeEnds(ends, into: job) }
@@ -217,14 +218,14 @@ final class Dispatcher {
     private func carryOut(_ plan: Plan, _ job: RecipientJob, _ candidate: Candidate) {
         copies.repeatCopies(of: job, candidate, plan)
         for push in plan.repeated { repeatRecord(push, job, candidate) }
-        if job.event.wantsSMS { job.smsTokens = candidate.recipient.tokens }
+        if job.event.wantsSMS { job.smsText = smsText(job, candidate) }
         recordWithoutDevice(job, plan)
         noteHeldBack(job, candidate, plan.decision)
         for index in plan.ended { endRoute(job, index, plan.reasonOfLostRoute) }
         for index in job.devices.indices where job.devices[index].standing == .waiting { devices.replace(job, index) }
         beginDevices(job, candidate, plan.routes)
         devices.record(plan.lost, of: job)
-        if job.flags.contains(.owesClaim) { waits.parkUnclaimed(job) }
+        if job.owesClaim { waits.parkUnclaimed(job) }
         waits.scheduleAckLook(job)
         recorder.flushDeliveries(of: job.event)
         ends.endIfComplete(job)
@@ -342,6 +343,16 @@ final class Dispatcher {
         recorder.write(record, of: job)
     }
 
+    /// The text of an SMS is that of the user's alert.
+    private func smsText(_ job: RecipientJob, _ candidate: Candidate) -> SMSText? {
+        job.event.message?.read { message in
+            SMSText(
+                PayloadVariant(
+                    message, tokens: candidate.recipient.tokens, settings: job.settings, isForced: job.isForced,
+                    defaultLanguage: job.event.app.policy.defaultLanguage))
+        }
+    }
+
     private func recordWithoutDevice(_ job: RecipientJob, _ plan: Plan) {
         job.leftReason = plan.decision.finalReason ?? .noToken
         if plan.isUnreached { job.flags.insert(.failed) }
@@ -416,7 +427,7 @@ final class Dispatcher {
         }
         let dueMs = waits.parkedDueMs(job, device: bound.device, candidate)
         // A message that may not wait would pass those in the window: it ends the window, and is sent or parked with them.
-        let mayWait = dueMs == nil && !job.flags.contains(.owesClaim)
+        let mayWait = dueMs == nil && !job.owesClaim
         if job.event.app.coalesceNanos > 0, mayWait || bursts.isBehindNew(job),
             bursts.join(job, index, bound, endsNow: !mayWait) == .kept
         {

@@ -21,7 +21,7 @@ struct MarkNotes {
         // Without a claim there is no mark to write this to.
         let index = Int(job.unmarkedDevice)
         job.unmarkedDevice = -1
-        guard job.devices.indices.contains(index), !job.flags.contains(.owesClaim) else { return }
+        guard job.devices.indices.contains(index), !job.owesClaim else { return }
         writeClaim(of: job)
         let device = job.devices[index]
         let push = EarlierPush(
@@ -36,7 +36,7 @@ struct MarkNotes {
     /// says so, where the user has other devices.
     func writeAddressed(of job: RecipientJob, _ index: Int, _ candidate: Candidate) {
         let device = job.devices[index].route.device
-        guard job.devices.count > 1, !job.flags.contains(.owesClaim),
+        guard job.devices.count > 1, !job.owesClaim,
             !candidate.recipient.tokens.contains(where: { $0.record.type == .alert && $0.device.isSame(as: device) })
         else { return }
         writeClaim(of: job)
@@ -45,7 +45,7 @@ struct MarkNotes {
 
     /// A refused push may cost the device its token: the mark says that its end is recorded, while other devices are open.
     func writeRejected(of job: RecipientJob, _ index: Int) {
-        if job.machine.openDevices == 0 || job.flags.contains(.owesClaim) { return }
+        if job.machine.openDevices == 0 || job.owesClaim { return }
         writeClaim(of: job)
         write(of: job) { $0.part(.addressed, job.devices[index].route.device) }
     }
@@ -59,7 +59,7 @@ struct MarkNotes {
     /// The recipient returned and is parked again: its record in the topic stays as it is, and the mark has the ends since. Accepted pushes
     /// have notes of their own.
     func writeEnds(of job: RecipientJob) {
-        guard let record = job.event.parked?.record, !job.flags.contains(.owesClaim) else { return }
+        guard let record = job.event.parked?.record, !job.owesClaim else { return }
         let known = record.journal.endedDevices
         for end in job.journal.ends where end.verdict != .accepted {
             guard let device = end.device, !known.containsSame(device) else { continue }

@@ -164,8 +164,7 @@ final class RecipientEnds {
         job.machine.leaveUnmarked()
         let record = ParkedRecord(of: job, waits, steadyMs: shard.steadyMs)
         job.journal = Journal()
-        let owesClaim = job.flags.remove(.owesClaim) != nil
-        if owesClaim { claims.rememberParked(job) }
+        if job.owesClaim { claims.rememberParked(job) }
         let own = waits.filter { $0.device >= 0 }.map {
             Parking.DeviceWait(device: job.devices[$0.device].route.device, cause: $0.cause, dueMs: $0.dueMs)
         }
@@ -179,7 +178,7 @@ final class RecipientEnds {
         }
         if let digest = event.digest { return putOff(digest, of: event) }
         if event.parked?.partitionGoes ?? false { return event.staysUnsettled = true }
-        if !owesClaim, record.cause.isNotedInMark { notes.writeWait(of: job, record) }
+        if !job.owesClaim, record.cause.isNotedInMark { notes.writeWait(of: job, record) }
         parking.expect(record, waits: own, of: event)
         let parting = job.parking ?? RecipientParking()
         parting.parting = record
@@ -196,7 +195,7 @@ final class RecipientEnds {
     private func follow(_ ref: WorkRef, _ record: ParkedRecord) {
         guard let twin = work.recipient(ref), twin.machine.waitsForTwin else { return shard.noteLate() }
         guard twin.devices.isEmpty, twin.event.parked?.record.uid == nil, twin.event.digest == nil, twin.mayPark,
-            twin.machine.followTwin()
+            twin.machine.decided()
         else { return twinEnded(ref) }
         if record.cause.isNotedInMark { return parkWhole(twin, record.cause, dueMs: record.dueMs) }
         parkWhole(twin, .behind, dueMs: record.dueMs &+ Self.behindMs)

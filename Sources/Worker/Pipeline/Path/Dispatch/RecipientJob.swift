@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Digits
+import Payload
 import PushCore
 import Redis
 
@@ -13,8 +14,8 @@ final class RecipientJob: PushJob {
     var machine: RecipientMachine
     /// The settings for its pushes, from the last round.
     var settings = UserSettings()
-    /// Only if an SMS may be requested: the tokens that give the language and content key of its text.
-    var smsTokens: [BoundToken] = []
+    /// The text of an SMS, from the last round; nil if none may be requested.
+    var smsText: SMSText?
     /// Connections without a timely ack.
     var silentConnections: [SilentConnection] = []
     var burst = Burst.none
@@ -43,7 +44,7 @@ final class RecipientJob: PushJob {
     var flags: Flags = []
     /// Consecutive failed steps besides the candidate's; spaces the retries.
     var failures: Int32 = 0
-    /// The decision's facts for the trace.
+    /// The results of the last decision's steps.
     var facts: DecisionFacts = []
     /// Devices that added 1 for the message that a revoke names (`badge: none`).
     var addedBy = AddedDevices()
@@ -69,13 +70,16 @@ final class RecipientJob: PushJob {
     }
 
     /// Its mark in Redis before its end.
-    enum OpenMark {
+    enum OpenMark: Equatable {
         /// The script has written one, or an earlier try may have.
         case mayExist
         /// Plain commands claimed it: there is none before it is finished or waits.
         case notYet
         /// It was denied without a claim, and has none.
         case none
+        /// Redis refused the claim, a note or the mark. A record in `carillon.parked` takes the place of the mark, and its reader
+        /// claims. With `counts` that claim counts the message, whatever is decided by then.
+        case owed(counts: Bool)
     }
 
     /// The command that marks it as finished, or its part of one.
@@ -129,8 +133,6 @@ final class RecipientJob: PushJob {
         /// A push ended without its alert.
         static let failed = Flags(rawValue: 1 << 5)
         static let offeredSMS = Flags(rawValue: 1 << 6)
-        /// Redis refused the claim of the last round: its pushes have no badge.
-        static let owesClaim = Flags(rawValue: 1 << 7)
         /// Repeats of its dedup key wait for its end.
         static let holdsDedupKey = Flags(rawValue: 1 << 8)
         /// Its revoke lowered the user's badge by one.
@@ -151,9 +153,6 @@ final class RecipientJob: PushJob {
         static let desktopHasIt = Flags(rawValue: 1 << 18)
         /// A later round counted the message: devices that were pushed before show a lower number.
         static let countedLate = Flags(rawValue: 1 << 19)
-        /// Redis refused a claim that counted the message: the claim that Redis accepts counts it, whatever is decided
-        /// by then.
-        static let owesCount = Flags(rawValue: 1 << 20)
     }
 
     struct SilentConnection {
@@ -307,8 +306,18 @@ final class RecipientJob: PushJob {
     /// It may be marked in the members' common key: it has no mark of its own.
     var usesGroupMarks: Bool {
         event.groupMarkNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
-            && openMark != .mayExist && !flags.contains(.owesClaim) && !journal.hasAddedByClient
+            && (openMark == .notYet || openMark == .none) && !journal.hasAddedByClient
     }
+
+    /// Its mark is owed: its pushes have no badge.
+    var owesClaim: Bool { if case .owed = openMark { true } else { false } }
+
+    var owesCount: Bool { openMark == .owed(counts: true) }
+
+    func oweMark(counts: Bool = false) { openMark = .owed(counts: counts || owesCount) }
+
+    /// A script has found or written its mark.
+    func noteMark() { if !owesClaim { openMark = .mayExist } }
 
     /// All its devices ended and only the mark is left: releases everything else, while it is in the processor's cache. A
     /// hand-back notes the last push in the mark.
@@ -341,6 +350,15 @@ final class RecipientJob: PushJob {
             devices.allSatisfy({ $0.isWithClient || !$0.isOpen })
         else { return }
         leaveContent()
+    }
+}
+
+/// The variant of an SMS's text. Separate, because few messages request one.
+final class SMSText {
+    let variant: PayloadVariant
+
+    init(_ variant: PayloadVariant) {
+        self.variant = variant
     }
 }
 

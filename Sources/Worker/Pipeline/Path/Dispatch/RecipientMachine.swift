@@ -5,11 +5,8 @@
 /// each recipient ends once, whatever the order of answers, faults, hand-backs and ends.
 struct RecipientMachine: Equatable {
     enum Phase: Equatable {
-        /// The recipient is being read, decided and claimed. Goes to `waitingForTwin` or `open`.
+        /// The recipient is being read, decided and claimed (`Candidate.Phase`). Goes to `open`.
         case deciding(Candidate)
-        /// The same dedup key is in progress for an earlier delivery of the event. Goes to `deciding` at that one's end, or to
-        /// `open` if both are parked.
-        case waitingForTwin(Candidate)
         /// Decided: devices, records or deliveries are open. Goes to `deciding` for another round, to `readingAcks`, to `marking`,
         /// or to `ended` if no mark may be written.
         case open
@@ -38,15 +35,10 @@ struct RecipientMachine: Equatable {
     }
 
     /// The present round of its decision; nil if none is in progress.
-    var candidate: Candidate? {
-        switch phase {
-        case .deciding(let candidate), .waitingForTwin(let candidate): candidate
-        case .open, .readingAcks, .marking, .ended: nil
-        }
-    }
+    var candidate: Candidate? { if case .deciding(let candidate) = phase { candidate } else { nil } }
 
     var isOpen: Bool { if case .open = phase { true } else { false } }
-    var waitsForTwin: Bool { if case .waitingForTwin = phase { true } else { false } }
+    var waitsForTwin: Bool { candidate?.phase == .waitingForTwin }
     var readsAcks: Bool { if case .readingAcks = phase { true } else { false } }
     var isMarking: Bool { if case .marking = phase { true } else { false } }
     var hasEnded: Bool { if case .ended = phase { true } else { false } }
@@ -70,30 +62,15 @@ struct RecipientMachine: Equatable {
     mutating func decideAgain(_ fresh: @autoclosure () -> Candidate) -> Bool {
         switch phase {
         case .deciding: break
-        case .waitingForTwin(let candidate): phase = .deciding(candidate)
         case .open, .readingAcks: phase = .deciding(fresh())
         case .marking, .ended: return false
         }
         return true
     }
 
-    /// - Returns: false if it has ended or left the decision.
-    mutating func waitForTwin() -> Bool {
-        guard case .deciding(let candidate) = phase else { return false }
-        phase = .waitingForTwin(candidate)
-        return true
-    }
-
-    /// The decision was made; the candidate goes. Returns false if it is no longer awaited.
+    /// The decision was made, or the recipient is parked without one; the candidate goes. Returns false if it is no longer awaited.
     mutating func decided() -> Bool {
         guard case .deciding = phase else { return false }
-        phase = .open
-        return true
-    }
-
-    /// It is parked with its twin, without a decision of its own.
-    mutating func followTwin() -> Bool {
-        guard waitsForTwin else { return false }
         phase = .open
         return true
     }
@@ -132,7 +109,7 @@ struct RecipientMachine: Equatable {
     /// Its partition goes to another owner. Work that is not in flight is left to that owner; work in flight ends here.
     mutating func handBack() {
         switch phase {
-        case .deciding, .waitingForTwin, .readingAcks:
+        case .deciding, .readingAcks:
             isMarked = false
             phase = .open
         case .open, .marking, .ended: break
@@ -180,7 +157,6 @@ extension RecipientMachine.Phase {
     var name: String {
         switch self {
         case .deciding: "deciding"
-        case .waitingForTwin: "waitingForTwin"
         case .open: "open"
         case .readingAcks: "readingAcks"
         case .marking: "marking"

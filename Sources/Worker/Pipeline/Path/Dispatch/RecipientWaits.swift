@@ -143,7 +143,7 @@ final class RecipientWaits {
     /// A long hold waits outside memory, once the desktop has acknowledged or failed to. A short one goes on.
     private func parkHold(_ job: RecipientJob, _ index: Int, _ holdMs: Int64) -> Passage {
         let leftMs = leftOfHold(job, holdMs)
-        guard job.mayPark, leftMs > shard.limits.holdMs || job.flags.contains(.owesClaim) else { return .goesOn }
+        guard job.mayPark, leftMs > shard.limits.holdMs || job.owesClaim else { return .goesOn }
         let untilMs = shard.steadyMs &+ leftMs
         devices.park(job, index, .desktopFirst, dueMs: untilMs)
         job.parking?.holdUntilMs = untilMs
@@ -171,7 +171,7 @@ final class RecipientWaits {
         switch job.machine.phase {
         case .readingAcks: readAcks(job)
         case .marking: recorder.mark(job)
-        case .deciding, .waitingForTwin, .open, .ended: break
+        case .deciding, .open, .ended: break
         }
     }
 
@@ -227,7 +227,7 @@ final class RecipientWaits {
     /// Several times a second: pushes that wait for their turn do not keep the event open either, where a push of it was accepted.
     func parkAllUnclaimed() {
         let jobs = mayPark { job in
-            job.flags.contains(.owesClaim) && job.event.digest == nil
+            job.owesClaim && job.event.digest == nil
                 && (job.event.hasManyRecipients || job.flags.contains(.accepted))
         }
         for job in jobs {
@@ -243,7 +243,7 @@ final class RecipientWaits {
         if !fault.refusesWrite || fault.isLasting { return }
         guard let job = work.recipient(ref), !job.machine.hasEnded else { return shard.noteLate() }
         shard.writes.refused(fault, nowNanos: shard.nowNanos)
-        job.flags.insert(.owesClaim)
+        job.oweMark()
         if !job.machine.isOpen { return }
         parkUnclaimed(job)
         ends.endIfComplete(job)

@@ -16,6 +16,9 @@ final class Candidate {
         case readingAcks
         /// Redis could not answer; it is read again at its time.
         case postponed
+        /// The same dedup key is in progress for an earlier delivery of the event. At that one's end everything is read again; if that
+        /// one is parked, so is this one.
+        case waitingForTwin
     }
 
     /// Its number among all candidates of the shard, in the order of their start.
@@ -42,8 +45,6 @@ final class Candidate {
 
     // Small parts together, so that a candidate fits 512 bytes.
 
-    /// The results of the decision's steps.
-    var facts: DecisionFacts = []
     /// Consecutive times that Redis could not answer; spaces the retries.
     var failures: Int32 = 0
     /// Answers of the present phase.
@@ -64,12 +65,17 @@ final class Candidate {
     var asksOwners = true
     /// All owners are asked for, to be known from now on; false once a token was found to belong to another user.
     var learnsOwners = false
-    /// Redis refused the claim: its pushes have no badge.
-    var isUnclaimed = false
-    /// Redis will accept the refused claim later. Not set for a permanent fault of the key.
-    var owesClaim = false
+    /// How Redis refused the claim: its pushes have no badge. Nil if it did not.
+    var refusal: Refusal?
     /// The same user re-bound a token since it was read.
     var hasReboundToken = false
+
+    enum Refusal {
+        /// Redis will accept the claim later.
+        case forNow
+        /// The key has a permanent fault.
+        case lasting
+    }
 
     init(uid: String, groupLevel: MuteLevel? = nil, order: UInt64) {
         recipient = Recipient(uid: uid)

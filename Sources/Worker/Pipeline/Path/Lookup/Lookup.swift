@@ -113,7 +113,7 @@ final class Lookup {
     /// The first round of a message: whether it is an ordinary one is known only after all reads.
     private func mayClaimPlainly(_ job: RecipientJob) -> Bool {
         job.event.subject.kind == .message && job.event.digest == nil && job.parking == nil
-            && job.firstClaim == .none && !job.isDecided && !job.flags.contains(.owesClaim)
+            && job.firstClaim == .none && !job.isDecided && !job.owesClaim
             && shard.writes.refusal == nil
     }
 
@@ -127,13 +127,13 @@ final class Lookup {
     /// refuses writes, only the full path handles a missing mark.
     private func isLikelyDenied(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         let event = job.event
-        guard !job.isDecided, !job.flags.contains(.owesCount), shard.writes.refusal == nil,
+        guard !job.isDecided, !job.owesCount, shard.writes.refusal == nil,
             let level = candidate.recipient.groupLevel, event.subject.kind == .message,
             event.digest == nil, event.app.policy.dndMode == .independent,
             event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }
         // A recipient without a mention or force cannot pass its level, so the verdict is not computed twice.
-        return event.isWithoutMentionAndForce || decider.denial(of: candidate, event) != nil
+        return event.isWithoutMentionAndForce || decider.denial(of: job, candidate) != nil
     }
 
     /// Sends one command of the present phase. A command that cannot be sent counts as answered at once.
@@ -219,7 +219,7 @@ final class Lookup {
         switch candidate.phase {
         case .reading: readLeases(job, candidate)
         case .readingDenied, .readingLeases: known.append(job)
-        case .claiming, .readingAcks, .postponed: break
+        case .claiming, .readingAcks, .postponed, .waitingForTwin: break
         }
     }
 

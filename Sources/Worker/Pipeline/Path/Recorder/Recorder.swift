@@ -183,7 +183,7 @@ final class Recorder {
     /// released.
     func sealIfEnded(_ job: RecipientJob) {
         guard job.machine.awaitsRecordsOnly, job.machine.isMarked, job.mark == nil, job.burstPlace == nil,
-            job.flags.isDisjoint(with: [.hasDelivery, .owesClaim])
+            !job.flags.contains(.hasDelivery), !job.owesClaim
         else { return }
         _ = finishedMark(of: job)
         job.keepOnlyMark()
@@ -231,7 +231,7 @@ final class Recorder {
     ///
     /// A recipient with a refused claim is left to the reader of its record in `carillon.parked`.
     func mark(_ job: RecipientJob) {
-        if job.flags.contains(.owesClaim) { return storeOwedClaim(job) }
+        if job.owesClaim { return storeOwedClaim(job) }
         job.machine.beginMarking(writes: 1 + (job.heldUntilMs == nil ? 0 : 2))
         sendHeldBack(job)
         switch finishedMark(of: job) {
@@ -287,7 +287,7 @@ final class Recorder {
     private func didFailToMark(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
         guard let job = work.recipient(ref), job.machine.isMarking else { return shard.noteLate() }
-        if fault.refusesWrite, !fault.isLasting { job.flags.insert(.owesClaim) }
+        if fault.refusesWrite, !fault.isLasting { job.oweMark() }
         // A permanent fault delays nobody.
         didMark(job, failed: !fault.isLasting)
     }
@@ -455,17 +455,13 @@ final class Recorder {
     /// Once per (event, user), in time, not while a device is live, and not for a user that was reached otherwise.
     func offerSMS(_ job: RecipientJob, _ reason: SMSRecord.Reason) {
         guard job.event.wantsSMS, job.flags.isDisjoint(with: [.live, .offeredSMS, .accepted, .reached]),
-            job.event.expiresAtMs > shard.nowMs, let message = job.event.message
+            job.event.expiresAtMs > shard.nowMs, let message = job.event.message, let variant = job.smsText?.variant
         else { return }
         job.flags.insert(.offeredSMS)
         let app = job.event.app
         let text = message.read { message in
             ShownText(
-                message,
-                variant: PayloadVariant(
-                    message, tokens: job.smsTokens, settings: job.settings, isForced: job.isForced,
-                    defaultLanguage: app.policy.defaultLanguage),
-                rules: PayloadRules(message, policy: app.policy), templates: app.templates)
+                message, variant: variant, rules: PayloadRules(message, policy: app.policy), templates: app.templates)
         }
         let record = SMSRecord(
             app: app.id, eventID: job.event.id, msgID: job.event.msgID, uid: job.uid, reason: reason,

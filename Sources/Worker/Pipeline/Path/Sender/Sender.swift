@@ -427,7 +427,7 @@ final class Sender {
         default:
             guard let claim = ClaimReply(reply) else { return answered(job, index, failed: true) }
             // The script has marked it, unless it was only asked to peek.
-            if job.devices[index].push?.check?.isPeek == false { job.openMark = .mayExist }
+            if job.devices[index].push?.check?.isPeek == false { job.noteMark() }
             job.note(claim, isFirst: false)
             let isExact =
                 shard.unstoredCounts.isEmpty || shard.isBadgeExact(app: job.event.app.id, uid: job.uid)
@@ -643,7 +643,7 @@ final class Sender {
 
     private func isUnclaimed(_ device: DeviceRef) -> Bool {
         guard isOverdue(device, Self.unclaimedNanos, nil), let job = work.recipient(device.work),
-            job.flags.contains(.owesClaim)
+            job.owesClaim
         else { return false }
         return job.event.hasManyRecipients || job.flags.contains(.accepted)
     }
