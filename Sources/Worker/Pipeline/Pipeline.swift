@@ -349,7 +349,7 @@ final class Pipeline {
     private func end(_ job: RecipientJob) {
         // Work left to the partition's next owner may come back here.
         if job.owesClaim, job.machine.isMarked { claims.rememberUnmarked(job) }
-        ends.recipientEnded(job)
+        ends.recipientEnded(of: job.event)
         for twin in claims.releaseKey(job) { dispatcher.ends.twinEnded(twin) }
         lookup.passed(job)
         bursts.leave(job)

@@ -161,7 +161,7 @@ struct DispatcherTests {
                 parts.dispatcher.devices.park(job, 0, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
                 parts.dispatcher.ends.endIfComplete(job)
             }
-            let parked = job.parking?.parting
+            let parked = job.leftWith
             #expect(parked?.journal.endedDevices == ["pad"] && parked?.devices == ["phone"])
         }
     }
@@ -179,7 +179,7 @@ struct DispatcherTests {
                     of: EventSource(), nowNanos: world.shard.nowNanos)
                 #expect(parts.dispatcher.didClaim(job) { _ in .goesOn } == .passed)
             }
-            #expect(parts.sender.ready.taken().isEmpty && job.parking?.parting?.cause == .behind)
+            #expect(parts.sender.ready.taken().isEmpty && job.leftWith?.cause == .behind)
         }
     }
 
@@ -192,7 +192,7 @@ struct DispatcherTests {
                 parts.dispatcher.ends.endIfComplete(job)
             }
             #expect(world.redis.commands.contains("APPEND c:d1:{im:u}mm"))
-            #expect(job.parking?.parting?.cause == .desktopFirst)
+            #expect(job.leftWith?.cause == .desktopFirst)
         }
     }
 
@@ -215,7 +215,7 @@ struct DispatcherTests {
                 parts.dispatcher.devices.park(job, 0, .retryAfter, dueMs: world.shard.steadyMs + 1_000_000)
                 parts.dispatcher.ends.endIfComplete(job)
             }
-            #expect(job.parking?.parting?.journal.endedDevices == ["watch", "pc"])
+            #expect(job.leftWith?.journal.endedDevices == ["watch", "pc"])
             #expect(world.redis.commands.count { $0.hasPrefix("APPEND") } == before + 1)
         }
     }
@@ -274,7 +274,7 @@ struct DispatcherTests {
                     nowNanos: world.shard.nowNanos)
             }
             #expect(parts.sender.ready.taken().count == Int(other))
-            #expect(jobs.map { $0.parking?.parting?.devices } == [["phone"], other == 0 ? ["phone"] : nil])
+            #expect(jobs.map { $0.leftWith?.devices } == [["phone"], other == 0 ? ["phone"] : nil])
         }
     }
 

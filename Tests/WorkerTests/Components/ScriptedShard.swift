@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import APNs
+import Digits
 import EventLoop
 import Kafka
 import KafkaModel
@@ -274,4 +275,9 @@ extension Tray {
         takeAll { items.append($0) }
         return items
     }
+}
+
+extension RecipientJob {
+    /// The record with which it leaves, or has left, for the topic.
+    var leftWith: ParkedRecord? { machine.leaving ?? event.parting.first { $0.uid?.isSame(as: uid) ?? false } }
 }

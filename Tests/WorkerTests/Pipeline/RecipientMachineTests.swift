@@ -107,7 +107,7 @@ import Testing
 
     @Test func aDecisionThatNobodyWaitsForAnyMoreIsIgnored() {
         var machine = RecipientMachine(Candidate(uid: "u", order: 0))
-        machine.handBack()
+        _ = machine.handBack()
         holds(machine.next(areDeliveriesSettled: true) == .end)
         holds(!machine.decided(), "a late reply revives nobody")
         holds(!machine.decideAgain(Candidate(uid: "u", order: 0)) && !machine.readAcks())
@@ -119,12 +119,27 @@ import Testing
         _ = machine.decided()
         machine.opened(devices: 1)
         machine.leaveUnmarked()
-        machine.handBack()
+        _ = machine.handBack()
         holds(machine.next(areDeliveriesSettled: true) == .nothing, "its push is on a stream")
         machine.deviceEnded()
         machine.recordSent()
         holds(machine.recordAcknowledged())
         holds(machine.next(areDeliveriesSettled: true) == .end)
+    }
+
+    @Test func `a recipient leaves for the topic once the broker has its records, and has no other step`() {
+        let record = ParkedRecord(
+            app: "im", uid: "u", raw: [], cause: .unavailable, dueMs: 0, writtenMs: 0, id: "mm")
+        var machine = RecipientMachine(Candidate(uid: "u", order: 0))
+        holds(!machine.leave(with: record), "nothing is decided")
+        holds(machine.decided())
+        machine.recordSent()
+        holds(machine.leave(with: record) && machine.leaving == record)
+        holds(machine.next(areDeliveriesSettled: true) == .nothing)
+        holds(!machine.decideAgain(Candidate(uid: "u", order: 0)) && !machine.readAcks() && !machine.handBack())
+        holds(machine.recordAcknowledged())
+        holds(machine.next(areDeliveriesSettled: true) == .leave(record))
+        holds(machine.hasEnded && !machine.isMarked)
     }
 
     /// Whatever the order of answers, rounds, hand-backs and ends: one end, and nothing stays.
@@ -141,14 +156,14 @@ import Testing
         while !world.machine.hasEnded, steps < 400 {
             steps += 1
             // After some steps nothing new begins, so that what is open has to end.
-            world.play(Int.random(in: 0..<(steps < 60 ? 12 : 6), using: &random), &random)
+            world.play(Int.random(in: 0..<(steps < 60 ? 13 : 6), using: &random), &random)
             if world.ends > 1 { break }
         }
         #expect(world.machine.hasEnded && world.ends == 1, "seed \(seed), after \(steps) steps: \(world.machine)")
         #expect(world.machine.openDevices == 0 && world.machine.unackedRecords == 0, "seed \(seed)")
         #expect(world.occupied == 0, "seed \(seed): a device stays occupied")
         let ended = world.machine
-        for event in 0..<12 { world.play(event, &random) }
+        for event in 0..<13 { world.play(event, &random) }
         #expect(world.machine == ended && world.ends == 1, "seed \(seed): something came after the end")
     }
 
@@ -173,6 +188,7 @@ import Testing
             case 8: machine.candidate?.phase = .waitingForTwin
             case 9: advance(&random)
             case 10: backOffOne(&random)
+            case 11: leave()
             default: handBack()
             }
             endIfComplete()
@@ -216,9 +232,16 @@ import Testing
             if left == .openAndDeviceFree { occupied -= 1 }
         }
 
+        private mutating func leave() {
+            let record = ParkedRecord(
+                app: "im", uid: "u", raw: [], cause: .unavailable, dueMs: 0, writtenMs: 0, id: "mm")
+            guard !isHandedBack, machine.leave(with: record) else { return }
+            for index in devices.indices where devices[index].isOpen { close(index) { $0.replace() } }
+        }
+
         private mutating func handBack() {
             isHandedBack = true
-            machine.handBack()
+            _ = machine.handBack()
             for index in devices.indices where devices[index].isOpen && !devices[index].isWithClient {
                 close(index) { $0.replace() }
                 machine.leaveUnmarked()
@@ -226,7 +249,10 @@ import Testing
         }
 
         private mutating func endIfComplete() {
-            if machine.next(areDeliveriesSettled: true) == .end { ends += 1 }
+            switch machine.next(areDeliveriesSettled: true) {
+            case .end, .leave: ends += 1
+            case .nothing, .awaitDeliveries, .mark: break
+            }
         }
     }
 }

@@ -11,8 +11,6 @@ final class RecipientParking {
     var returned: [String] = []
     /// The end of the hold for a desktop, on the steady clock; nil: none is held.
     var holdUntilMs: Int64?
-    /// What its event's record is to say, once nothing else of it is awaited.
-    var parting: ParkedRecord?
 
     struct Wait {
         var device: Int

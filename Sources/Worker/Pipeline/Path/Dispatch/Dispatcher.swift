@@ -615,8 +615,7 @@ final class Dispatcher {
     /// owner.
     func handBack(_ job: RecipientJob) {
         ends.noteDecided(job)
-        var isLeft = !job.machine.isOpen && !job.machine.isMarking
-        job.machine.handBack()
+        var isLeft = job.machine.handBack()
         for index in job.devices.indices where job.devices[index].isOpen {
             // In the client and not withdrawn: it is on a stream.
             if job.devices[index].isWithClient { continue }

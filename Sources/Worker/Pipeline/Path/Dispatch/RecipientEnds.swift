@@ -83,6 +83,9 @@ final class RecipientEnds {
         case .nothing: break
         case .awaitDeliveries: job.event.deliveries?.waiting.append(job.ref)
         case .mark: recorder.mark(job)
+        case .leave(let record):
+            job.event.parting.append(record)
+            ended.append(job)
         case .end:
             recorder.count(job)
             ended.append(job)
@@ -161,7 +164,6 @@ final class RecipientEnds {
         let event = job.event
         notes.writeClaim(of: job)
         notes.writeEnds(of: job)
-        job.machine.leaveUnmarked()
         let record = ParkedRecord(of: job, waits, steadyMs: shard.steadyMs)
         job.journal = Journal()
         if job.owesClaim { claims.rememberParked(job) }
@@ -176,13 +178,17 @@ final class RecipientEnds {
             for twin in twins { follow(twin, record) }
             endIfComplete(job)
         }
-        if let digest = event.digest { return putOff(digest, of: event) }
-        if event.parked?.partitionGoes ?? false { return event.staysUnsettled = true }
+        if let digest = event.digest {
+            job.machine.leaveUnmarked()
+            return putOff(digest, of: event)
+        }
+        if event.parked?.partitionGoes ?? false {
+            job.machine.leaveUnmarked()
+            return event.staysUnsettled = true
+        }
         if !job.owesClaim, record.cause.isNotedInMark { notes.writeWait(of: job, record) }
         parking.expect(record, waits: own, of: event)
-        let parting = job.parking ?? RecipientParking()
-        parting.parting = record
-        job.parking = parting
+        if !job.machine.leave(with: record) { shard.mistake("a recipient leaves for the topic during another step") }
     }
 
     /// A digest is in Redis, so it is not parked: it is tried again soon, by any worker, and not only at the end of its lease.

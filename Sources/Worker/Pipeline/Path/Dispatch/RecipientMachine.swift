@@ -8,12 +8,14 @@ struct RecipientMachine: Equatable {
         /// The recipient is being read, decided and claimed (`Candidate.Phase`). Goes to `open`.
         case deciding(Candidate)
         /// Decided: devices, records or deliveries are open. Goes to `deciding` for another round, to `readingAcks`, to `marking`,
-        /// or to `ended` if no mark may be written.
+        /// to `leaving`, or to `ended` if no mark may be written.
         case open
         /// Redis is asked for acks. Goes to `open`, or to `deciding` for another round.
         case readingAcks
         /// Everything is recorded; the mark is being written. Goes to `ended`.
         case marking(Answers)
+        /// All its open devices go to the topic with this record, once the broker has its other records. Goes to `ended`.
+        indirect case leaving(ParkedRecord)
         /// The end.
         case ended
     }
@@ -23,7 +25,7 @@ struct RecipientMachine: Equatable {
     private(set) var openDevices: Int32 = 0
     /// Records without the broker's acknowledgement.
     private(set) var unackedRecords: Int32 = 0
-    /// False if no mark may be written, because nothing was done or the rest is left to another owner.
+    /// False if no mark may be written, because nothing was done or the rest is left to the topic or to another owner.
     private(set) var isMarked = true
 
     init(_ candidate: Candidate) { phase = .deciding(candidate) }
@@ -50,6 +52,8 @@ struct RecipientMachine: Equatable {
         case awaitDeliveries
         /// Write the mark.
         case mark
+        /// The record may be written to the topic; here it has ended.
+        indirect case leave(ParkedRecord)
         /// It has ended.
         case end
     }
@@ -63,7 +67,7 @@ struct RecipientMachine: Equatable {
         switch phase {
         case .deciding: break
         case .open, .readingAcks: phase = .deciding(fresh())
-        case .marking, .ended: return false
+        case .marking, .leaving, .ended: return false
         }
         return true
     }
@@ -103,16 +107,30 @@ struct RecipientMachine: Equatable {
         return unackedRecords == 0
     }
 
+    /// The rest of it goes to the topic with this record. Returns false if another step is in progress.
+    mutating func leave(with record: ParkedRecord) -> Bool {
+        guard isOpen else { return false }
+        phase = .leaving(record)
+        isMarked = false
+        return true
+    }
+
+    /// The record of a recipient that goes to the topic; nil if it does not.
+    var leaving: ParkedRecord? { if case .leaving(let record) = phase { record } else { nil } }
+
     /// No mark will be written: another marks the work, or nothing was done.
     mutating func leaveUnmarked() { isMarked = false }
 
     /// Its partition goes to another owner. Work that is not in flight is left to that owner; work in flight ends here.
-    mutating func handBack() {
+    ///
+    /// - Returns: whether a step was given up.
+    mutating func handBack() -> Bool {
         switch phase {
         case .deciding, .readingAcks:
             isMarked = false
             phase = .open
-        case .open, .marking, .ended: break
+            return true
+        case .open, .marking, .leaving, .ended: return false
         }
     }
 
@@ -125,8 +143,14 @@ struct RecipientMachine: Equatable {
     ///
     /// - Parameter areDeliveriesSettled: of its event, if it has a delivery.
     mutating func next(areDeliveriesSettled: Bool) -> Step {
-        guard isOpen, openDevices == 0, unackedRecords == 0 else { return .nothing }
+        guard openDevices == 0, unackedRecords == 0 else { return .nothing }
+        let record = leaving
+        guard isOpen || record != nil else { return .nothing }
         guard areDeliveriesSettled else { return .awaitDeliveries }
+        if let record {
+            phase = .ended
+            return .leave(record)
+        }
         phase = isMarked ? .marking(Answers()) : .ended
         return isMarked ? .mark : .end
     }
@@ -160,6 +184,7 @@ extension RecipientMachine.Phase {
         case .open: "open"
         case .readingAcks: "readingAcks"
         case .marking: "marking"
+        case .leaving: "leaving"
         case .ended: "ended"
         }
     }

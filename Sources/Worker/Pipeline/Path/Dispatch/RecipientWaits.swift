@@ -171,7 +171,7 @@ final class RecipientWaits {
         switch job.machine.phase {
         case .readingAcks: readAcks(job)
         case .marking: recorder.mark(job)
-        case .deciding, .open, .ended: break
+        case .deciding, .open, .leaving, .ended: break
         }
     }
 

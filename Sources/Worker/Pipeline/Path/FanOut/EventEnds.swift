@@ -18,17 +18,13 @@ final class EventEnds {
         self.digests = digests
     }
 
-    /// The recipient has ended, or waits in a record from now on. The line of a returned record goes on, though the event may be
-    /// kept for a badge update: that may wait for later work of the line.
-    func recipientEnded(_ job: RecipientJob) {
-        let parting = job.parking?.parting
-        if let parting { job.event.parting.append(parting) }
-        guard let parked = job.event.parked, parked.record.uid != nil else { return }
-        if let parting {
-            // Work that owes a claim may go into a record of its own, and be in the line again only then.
-            if parting.facts.contains(.owesClaim) { return }
-            takeParting(of: job.event)
-        }
+    /// A recipient has ended, or waits in a record from now on. The line of a returned record with one recipient goes on, though
+    /// the event may be kept for a badge update: that may wait for later work of the line.
+    func recipientEnded(of event: EventJob) {
+        guard let parked = event.parked, parked.record.uid != nil else { return }
+        // Work that owes a claim may go into a record of its own, and be in the line again only then.
+        if event.parting.contains(where: { $0.facts.contains(.owesClaim) }) { return }
+        takeParting(of: event)
         parking.recipientEnded(parked)
     }
 
