@@ -75,10 +75,11 @@ struct Journal: Sendable, Equatable {
     var isEmpty: Bool { entries.isEmpty }
     var ends: some Sequence<Entry> { entries.lazy.filter { !$0.isWait } }
 
-    /// Visits the entries from a place on. They are not copied, because a copy counts references.
-    func forEach(from start: Int = 0, _ body: (borrowing Entry) -> Void) {
+    /// Visits the entries from a place on, where they are: a copy of one counts its references.
+    func forEach(from start: Int = 0, _ body: (UnsafePointer<Entry>) -> Void) {
         entries.withUnsafeBufferPointer { entries in
-            for index in start..<max(start, entries.count) { body(entries[index]) }
+            guard let first = entries.baseAddress else { return }
+            for index in start..<max(start, entries.count) { body(first + index) }
         }
     }
 
@@ -102,7 +103,7 @@ struct Journal: Sendable, Equatable {
         }
     }
 
-    mutating func append(_ entry: Entry) { entries.append(entry) }
+    mutating func append(_ entry: consuming Entry) { entries.append(entry) }
 
     /// Removes the waits where nothing ended: a record has no room for them.
     mutating func leaveOutWaits() {

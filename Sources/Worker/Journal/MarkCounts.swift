@@ -119,9 +119,9 @@ extension MarkCounts {
                 count += 4
             }
             journal.forEach { entry in
-                if !entry.traits.contains(.counts) || outcomes == outcomesMax { return }
+                if !entry.pointee.traits.contains(.counts) || outcomes == outcomesMax { return }
                 if outcomes == 0 {
-                    let hour = UInt32(truncatingIfNeeded: entry.atMs / StatisticsKey.hourMs) & 0x3FF
+                    let hour = UInt32(truncatingIfNeeded: entry.pointee.atMs / StatisticsKey.hourMs) & 0x3FF
                     put(UInt32(record) << 16 | hour | UInt32(lane.rawValue) << 10)
                     if subject.name != 0 { put(subject.name) }
                     if subject.task != 0 { put(subject.task) }
@@ -135,12 +135,13 @@ extension MarkCounts {
         }
     }
 
-    private static func word(_ entry: borrowing Journal.Entry, _ push: CountedOutcome.PushKind) -> UInt32 {
-        let kind = CountedOutcome.Kind(entry.verdict)?.rawValue ?? 0
+    private static func word(_ entry: UnsafePointer<Journal.Entry>, _ push: CountedOutcome.PushKind) -> UInt32 {
+        let kind = CountedOutcome.Kind(entry.pointee.verdict)?.rawValue ?? 0
         let first =
-            kind | push.rawValue << 3 | (entry.isSent ? 0x40 : 0)
-            | (entry.traits.contains(.isAddedByClient) ? 0x80 : 0)
-        let last = entry.shortDevice
-        return UInt32(first) << 24 | UInt32(entry.countedReason) << 16 | UInt32(entry.credential) << 8 | UInt32(last)
+            kind | push.rawValue << 3 | (entry.pointee.isSent ? 0x40 : 0)
+            | (entry.pointee.traits.contains(.isAddedByClient) ? 0x80 : 0)
+        let last = entry.pointee.shortDevice
+        return UInt32(first) << 24 | UInt32(entry.pointee.countedReason) << 16 | UInt32(entry.pointee.credential) << 8
+            | UInt32(last)
     }
 }

@@ -34,7 +34,8 @@ enum TraceBytes {
         guard journal.entries.indices.contains(start) else { return }
         let (atMs, traits) = (journal.entries[start].atMs, journal.entries[start].traits)
         journal.forEach(from: start) { entry in
-            size += 2 + 16 + 7 * Piece.numberBytes + entry.reason.utf8.count + (entry.device?.utf8.count ?? 0)
+            let textBytes = entry.pointee.reason.utf8.count + (entry.pointee.device?.utf8.count ?? 0)
+            size += 2 + 16 + 7 * Piece.numberBytes + textBytes
         }
         withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { room in
             guard let first = room.baseAddress else { return }
@@ -48,30 +49,30 @@ enum TraceBytes {
             piece.text(msgID)
             piece.text(eventID)
             journal.forEach(from: start) { entry in
-                if entry.traits.contains(.isTraced) { write(entry, since: atMs, to: &piece) }
+                if entry.pointee.traits.contains(.isTraced) { write(entry, since: atMs, to: &piece) }
             }
             body(UnsafeRawBufferPointer(rebasing: room[..<(piece.end - first)]))
         }
     }
 
-    private static func write(_ entry: borrowing Journal.Entry, since baseMs: Int64, to piece: inout Piece) {
-        piece.byte(entry.verdict.letter)
+    private static func write(_ entry: UnsafePointer<Journal.Entry>, since baseMs: Int64, to piece: inout Piece) {
+        piece.byte(entry.pointee.verdict.letter)
         piece.byte(
-            (entry.device == nil ? 0 : Flag.device) | (entry.pushID == nil ? 0 : Flag.pushID)
-                | (entry.status == 0 ? 0 : Flag.status) | (entry.badge == nil ? 0 : Flag.badge)
-                | (entry.attempts == 0 ? 0 : Flag.attempts))
-        piece.text(entry.reason)
-        piece.number(entry.atMs &- baseMs)
-        if let device = entry.device { piece.text(device) }
-        if let id = entry.pushID {
+            (entry.pointee.device == nil ? 0 : Flag.device) | (entry.pointee.pushID == nil ? 0 : Flag.pushID)
+                | (entry.pointee.status == 0 ? 0 : Flag.status) | (entry.pointee.badge == nil ? 0 : Flag.badge)
+                | (entry.pointee.attempts == 0 ? 0 : Flag.attempts))
+        piece.text(entry.pointee.reason)
+        piece.number(entry.pointee.atMs &- baseMs)
+        if let device = entry.pointee.device { piece.text(device) }
+        if let id = entry.pointee.pushID {
             piece.fixed(id.high)
             piece.fixed(id.low)
         }
-        if entry.status != 0 { piece.number(Int64(entry.status)) }
-        if let badge = entry.badge { piece.number(badge) }
-        if entry.attempts != 0 {
-            piece.number(Int64(entry.attempts))
-            piece.number(entry.latencyMs)
+        if entry.pointee.status != 0 { piece.number(Int64(entry.pointee.status)) }
+        if let badge = entry.pointee.badge { piece.number(badge) }
+        if entry.pointee.attempts != 0 {
+            piece.number(Int64(entry.pointee.attempts))
+            piece.number(entry.pointee.latencyMs)
         }
     }
 }

@@ -231,7 +231,11 @@ final class AppMetrics {
 
     /// - Parameter reason: from a closed set; an unknown reason of APNs counts as `other`.
     func decided(_ verdict: Verdict, _ reason: String) {
-        for known in decisions where known.verdict == verdict && known.reason == reason { return known.count.add() }
+        // By index: the array's iterator would copy each element, with its references.
+        for index in decisions.indices
+        where decisions[index].verdict == verdict && decisions[index].reason == reason {
+            return decisions[index].count.add()
+        }
         let counter = decisionCounter(verdict, reason)
         decisions.append((verdict, reason, counter))
         counter.add()

@@ -144,15 +144,17 @@ struct RecipientMachine: Equatable {
     /// - Parameter areDeliveriesSettled: of its event, if it has a delivery.
     mutating func next(areDeliveriesSettled: Bool) -> Step {
         guard openDevices == 0, unackedRecords == 0 else { return .nothing }
-        let record = leaving
-        guard isOpen || record != nil else { return .nothing }
-        guard areDeliveriesSettled else { return .awaitDeliveries }
-        if let record {
+        switch phase {
+        case .open:
+            guard areDeliveriesSettled else { return .awaitDeliveries }
+            phase = isMarked ? .marking(Answers()) : .ended
+            return isMarked ? .mark : .end
+        case .leaving(let record):
+            guard areDeliveriesSettled else { return .awaitDeliveries }
             phase = .ended
             return .leave(record)
+        case .deciding, .readingAcks, .marking, .ended: return .nothing
         }
-        phase = isMarked ? .marking(Answers()) : .ended
-        return isMarked ? .mark : .end
     }
 
     /// The writes of its mark are sent, for the first time or again.

@@ -185,15 +185,15 @@ final class Recorder {
         guard job.machine.awaitsRecordsOnly, job.machine.isMarked, job.mark == nil, job.burstPlace == nil,
             !job.flags.contains(.hasDelivery), !job.owesClaim
         else { return }
-        _ = finishedMark(of: job)
+        seal(job)
         job.keepOnlyMark()
     }
 
-    /// The recipient's mark, which is built once. The journal goes with it.
-    private func finishedMark(of job: RecipientJob) -> RecipientJob.FinishedMark {
-        if let mark = job.mark { return mark }
+    /// Builds the recipient's mark, once. The journal goes with it.
+    private func seal(_ job: RecipientJob) {
+        if job.mark != nil { return }
         let start = traceStart(of: job)
-        let mark: RecipientJob.FinishedMark =
+        job.mark =
             if job.usesGroupMarks {
                 .inGroup(shard.store.memberMark(uid: job.uid) { writeJournal(of: job, traceStart: start, to: &$0) })
             } else {
@@ -203,9 +203,7 @@ final class Recorder {
                         seconds: start == nil ? 0 : shard.traces.lifeSeconds
                     ) { writeJournal(of: job, traceStart: start, to: &$0) })
             }
-        job.mark = mark
         count(job)
-        return mark
     }
 
     private func traceStart(of job: RecipientJob) -> Int? {
@@ -234,10 +232,11 @@ final class Recorder {
         if job.owesClaim { return storeOwedClaim(job) }
         job.machine.beginMarking(writes: 1 + (job.heldUntilMs == nil ? 0 : 2))
         sendHeldBack(job)
-        switch finishedMark(of: job) {
-        case .own(let command):
+        seal(job)
+        if case .own(let command) = job.mark {
             ask(job) { (store) throws(RedisFault) in try store.writeMark(command, tag: job.tag(.writeMark)) }
-        case .inGroup: gather(job)
+        } else {
+            gather(job)
         }
     }
 
@@ -348,7 +347,8 @@ final class Recorder {
 
     /// The mark's bytes behind the state. A recipient whose mark is built has nothing else any more.
     private func finishedNote(of job: RecipientJob) -> [UInt8] {
-        if let value = finishedMark(of: job).value { return Array(value.dropFirst()) }
+        seal(job)
+        if let value = job.mark?.value { return Array(value.dropFirst()) }
         shard.mistake("a mark without a value")
         return []
     }
@@ -539,12 +539,13 @@ final class Recorder {
         let event = job.event
         if event.counted.subject != nil {
             job.journal.forEach { entry in
-                guard entry.traits.contains(.counts), let kind = CountedOutcome.Kind(entry.verdict) else { return }
-                let credential = shard.statistics.number(ofCredential: entry.credential, of: event.app)
+                guard entry.pointee.traits.contains(.counts), let kind = CountedOutcome.Kind(entry.pointee.verdict)
+                else { return }
+                let credential = shard.statistics.number(ofCredential: entry.pointee.credential, of: event.app)
                 event.counted.tally.add(
                     CountedOutcome(
-                        hour: entry.atMs / StatisticsKey.hourMs, kind, event.pushKind, event.lane,
-                        reason: entry.countedReason, credential: credential, isSent: entry.isSent))
+                        hour: entry.pointee.atMs / StatisticsKey.hourMs, kind, event.pushKind, event.lane,
+                        reason: entry.pointee.countedReason, credential: credential, isSent: entry.pointee.isSent))
             }
         }
         job.journal = Journal()
