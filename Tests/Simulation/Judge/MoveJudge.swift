@@ -75,9 +75,9 @@ struct MoveJudge {
     }
 
     /// - Parameters:
-    ///   - pushes: the times of all requests to APNs.
+    ///   - pushes: the times of the requests to APNs.
     ///   - mayBeOlder: a fault may give Redis older data.
-    mutating func finish(pushes: [UInt64], mayBeOlder: Bool) {
+    mutating func finish(pushes: some Sequence<UInt64>, mayBeOlder: Bool) {
         if claims > 0, !hasRestored, !mayBeOlder { found("older data in Redis is claimed, and there was none") }
         for (number, move) in moves.enumerated() where move.knewCluster {
             if !move.isTold, move.mustTell {

@@ -391,7 +391,9 @@ public final class World {
         let observed = observer.observed.without(app: Episode.app)
         evidence = Evidence(sources: sources, observed: observed, allowance: allowance, episodes: episodes)
         moves.finish(
-            pushes: plan.faults.contains(.apnsLink) ? [] : observer.observed.pushes.map(\.atNanos),
+            // What a former worker sent last may arrive after its end, and is not answered.
+            pushes: plan.faults.contains(.apnsLink)
+                ? [] : observer.observed.pushes.lazy.filter(\.isAnswered).map(\.atNanos),
             mayBeOlder: plan.faults.contains { $0 == .redisOlderData || $0 == .redisFailover })
         var judge = Judge(sources, observed: observed, allowance: allowance)
         var violations = stranded + commits.violations.prefix(5) + bounds.violations + (faults?.violations ?? [])
