@@ -151,21 +151,21 @@ import Testing
 
     @Test func theVariantOfAToken() {
         var settings = UserSettings()
-        var token = TokenRecord(hex: "aa", environment: .production, topic: "t", type: .alert, boundMs: 1)
-        token.contentKey = "work"
         let policy = AppPolicy(id: "im", topic: "t")
         let message = PayloadWorld.message()
-        func variant(_ message: Message) -> PayloadVariant {
-            PayloadVariant(
+        func variant(_ message: Message, language: String? = nil) -> PayloadVariant {
+            let token = TokenRecord(
+                hex: "aa", environment: .production, topic: "t", type: .alert, contentKey: "work", language: language,
+                boundMs: 1)
+            return PayloadVariant(
                 message, token: token, settings: settings, isForced: false, defaultLanguage: policy.defaultLanguage)
         }
         #expect(variant(message) == .init(language: "zh-Hans"))
         settings.language = "en"
         #expect(variant(message) == .init(language: "en"))
-        token.language = "fr"
         settings.showDetail = false
-        #expect(variant(message) == .init(language: "fr", isHidden: true, contentKey: "work"))
-        #expect(variant(PayloadWorld.message { $0.push.forceDetail = true }) == .init(language: "fr"))
+        #expect(variant(message, language: "fr") == .init(language: "fr", isHidden: true, contentKey: "work"))
+        #expect(variant(PayloadWorld.message { $0.push.forceDetail = true }, language: "fr") == .init(language: "fr"))
     }
 
     /// Title, name, content, forced text and the sender's alert are secrets here; nothing of them may be left.

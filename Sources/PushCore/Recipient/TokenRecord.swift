@@ -6,24 +6,24 @@ public struct TokenRecord: Sendable, Equatable {
     // Texts first: see the initialiser of `PushOptions`.
 
     /// Lower-case hexadecimal. Apple asks not to assume its length.
-    public var hex: String
+    public let hex: String
     /// The bare bundle id. The worker adds suffixes.
     public var topic: String
     /// The name of a credential set of the app; nil for its only or first one.
-    public var credential: String?
-    public var contentKey: String?
-    public var language: String?
-    public var zone: String?
-    public var activityID: String?
+    public let credential: String?
+    public let contentKey: String?
+    public let language: String?
+    public let zone: String?
+    public let activityID: String?
     /// For a `start` token, the only attributes type that it starts; nil for types without their own token on the
     /// device.
-    public var attributesType: String?
+    public let attributesType: String?
     /// `sent_ms` of the bind. A 410's timestamp is compared with it.
-    public var boundMs: Int64
-    public var environment: APNsEnvironment
-    public var type: Kind
+    public let boundMs: Int64
+    public let environment: APNsEnvironment
+    public let type: Kind
     /// False if the device shows no alerts: none is pushed to it.
-    public var showsAlerts = true
+    public let showsAlerts: Bool
 
     public enum Kind: String, Sendable {
         case alert, voip, activity, start

@@ -248,7 +248,7 @@ struct DispatcherTests {
                     app: "im", uid: "u", raw: [], cause: .behind, dueMs: world.shard.steadyMs,
                     writtenMs: world.shard.steadyMs, id: "mm\(number)")
                 record.devices = ["phone"]
-                record.source = EventSource(partition: number == 0 ? 0 : other, offset: Int64(number))
+                record.come(from: EventSource(partition: number == 0 ? 0 : other, offset: Int64(number)))
                 let work = ParkedWork(record, of: ParkedBatch(.alone(0, topic: 1, .parked)))
                 let event = try world.message(
                     "m\(number)",
@@ -281,7 +281,7 @@ struct DispatcherTests {
     @Test func `a silent connection that was pushed in a later round has one record`() throws {
         try Self.with { world, parts in
             let job = try world.recipient()
-            job.silentConnections = [.init(device: "phone", connectionEpoch: 1)]
+            job.silentConnections = [.init(device: "phone", epoch: 1)]
             try Self.route(job, ["phone"], world, parts)
             // Its push is noted in the mark at once, so that nothing of the device is kept.
             job.flags.insert(.partitionGoes)

@@ -281,3 +281,18 @@ extension RecipientJob {
     /// The record with which it leaves, or has left, for the topic.
     var leftWith: ParkedRecord? { machine.leaving ?? event.parting.first { $0.uid?.isSame(as: uid) ?? false } }
 }
+
+extension ParkedRecord {
+    init(app: String, uid: String?, raw: [UInt8], cause: ParkCause, dueMs: Int64, writtenMs: Int64, id: String) {
+        self.init(
+            ParkedEvent(app: app, id: id, raw: raw, source: EventSource(), conversation: ""), uid: uid, cause: cause,
+            dueMs: dueMs, writtenMs: writtenMs)
+    }
+
+    /// Its event came from there.
+    mutating func come(from source: EventSource) {
+        event = ParkedEvent(
+            app: app, id: id, raw: raw, source: source, conversation: conversation, part: part,
+            chunkName: event.chunkName, expiresAtMs: event.expiresAtMs)
+    }
+}

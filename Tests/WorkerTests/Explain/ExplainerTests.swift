@@ -703,10 +703,9 @@ struct ExplainerTests {
         ]
         for (number, (kind, name, chosen)) in rows.enumerated() {
             let uid = "u\(number)"
-            var record = TokenRecord(
-                hex: "bb0\(number)", environment: .production, topic: "com.example.im", type: kind,
+            let record = TokenRecord(
+                hex: "bb0\(number)", environment: .production, topic: "com.example.im", type: kind, credential: name,
                 boundMs: StateWorld.base)
-            record.credential = name
             try await world.world.change(uid, .bind(.init(device: "phone", token: record, version: 1)))
             let told = try await world.explain(
                 kind == .alert

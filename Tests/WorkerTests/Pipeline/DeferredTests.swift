@@ -13,13 +13,13 @@ import Testing
     private static let uids = ["a", "名\n\"前", "c"]
     private static let places = Dictionary(uniqueKeysWithValues: uids.enumerated().map { (UTF8Key($1), $0) })
 
-    private static func record(_ uid: String?) -> ParkedRecord {
+    private static func record(_ uid: String?, part: UInt8? = nil) -> ParkedRecord {
         var record = ParkedRecord(
-            app: "im", uid: uid, raw: raw, cause: .retryAfter, dueMs: 17, writtenMs: 5, id: "mabc")
-        record.conversation = "c\""
+            ParkedEvent(
+                app: "im", id: "mabc", raw: raw, source: EventSource(partition: 4, offset: 9, kafkaMs: 3),
+                conversation: "c\"", part: part), uid: uid, cause: .retryAfter, dueMs: 17, writtenMs: 5)
         record.process = "1x"
         record.client = "production/default"
-        record.source = EventSource(partition: 4, offset: 9, kafkaMs: 3)
         record.formerNames = [7, 65_535]
         return record
     }
@@ -32,7 +32,7 @@ import Testing
         record.devices = ["phone", "p\"ad"]
         record.holdUntilMs = 99
         record.facts = [.accepted, .owesCount]
-        record.silentConnections = [ParkedRecord.SilentConnection(device: "w\"eb", epoch: -4)]
+        record.silentConnections = [SilentConnection(device: "w\"eb", epoch: -4)]
         record.journal = JournalTests.full
         return record
     }
@@ -50,8 +50,9 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func `deferred work is read as it was written`(byPlace: Bool) {
-        var work = Deferred([Self.record("a"), Self.full, Self.record("not in the list")])
-        for index in work.open.indices { work.open[index].part = 250 }
+        var full = Self.full
+        full.event = Self.record("a", part: 250).event
+        let work = Deferred([Self.record("a", part: 250), full, Self.record("not in the list", part: 250)])
         #expect(Self.read(work.bytes(places: byPlace ? Self.places : [:])) == .work(work))
         #expect(work.key == "imc\"#250")
     }
@@ -182,7 +183,7 @@ import Testing
         }
         add("process", record.process.map { [$0] } ?? [])
         add("client", record.client.map { [$0] } ?? [])
-        add("chunk", record.chunkName.map { ["\($0)"] } ?? [])
+        add("chunk", record.event.chunkName.map { ["\($0)"] } ?? [])
         add("devices", record.devices)
         add("journal", record.journal.entries.map(JournalTests.words))
         add("hold", record.holdUntilMs.map { ["\($0)"] } ?? [])

@@ -444,7 +444,7 @@ private final class Played {
 
     /// The ack of the device's delivery is missing at its time.
     func missAck(_ device: String) {
-        job.silentConnections.append(.init(device: device, connectionEpoch: 1))
+        job.silentConnections.append(.init(device: device, epoch: 1))
         for index in job.devices.indices where job.devices[index].route.device == device {
             pipeline.dispatcher.devices.replace(job, index)
         }

@@ -72,12 +72,7 @@ import Testing
 
 /// What APNs' outcomes become in `push.results`, and whether the token goes (contract section 5, step 17).
 @Suite struct EndingTests {
-    private let token: TokenRecord = {
-        var token = TokenRecord(
-            hex: "00", environment: .production, topic: "t", type: .alert, boundMs: 1000)
-        token.boundMs = 1000
-        return token
-    }()
+    private let token = TokenRecord(hex: "00", environment: .production, topic: "t", type: .alert, boundMs: 1000)
 
     private func ending(_ outcome: PushOutcome, isForced: Bool = false) -> Ending {
         Ending(outcome, token: BoundToken(device: "d", record: token, version: 1), isForced: isForced)

@@ -126,7 +126,7 @@ import Testing
         var wheel = ParkedWheel()
         for (id, kafkaMs) in [("2", 20), ("1", 10)] as [(String, Int64)] {
             let work = Self.work(id, dueMs: 1)
-            work.record.source.kafkaMs = kafkaMs
+            work.record.come(from: EventSource(kafkaMs: kafkaMs))
             wheel.read(work)
         }
         #expect(Self.taken(&wheel, nowMs: 1).map(\.record.id) == ["1", "2"])
@@ -137,7 +137,7 @@ import Testing
         var wheel = ParkedWheel()
         func work(_ id: String, offset: Int64) -> ParkedWork {
             let work = Self.work(id, dueMs: 1)
-            work.record.source = EventSource(partition: 0, offset: offset, kafkaMs: 1)
+            work.record.come(from: EventSource(partition: 0, offset: offset, kafkaMs: 1))
             return work
         }
         let (earlier, later, last) = (work("1", offset: 1), work("2", offset: 2), work("3", offset: 3))
@@ -159,8 +159,8 @@ import Testing
     @Test func aRecordWaitsForTheEarlierRecipientThatWaitsInMemory() {
         var wheel = ParkedWheel()
         let (earlier, later) = (Self.work("1", dueMs: 1), Self.work("2", dueMs: 1))
-        earlier.record.source = EventSource(partition: 0, offset: 1, kafkaMs: 1)
-        later.record.source = EventSource(partition: 0, offset: 2, kafkaMs: 1)
+        earlier.record.come(from: EventSource(partition: 0, offset: 1, kafkaMs: 1))
+        later.record.come(from: EventSource(partition: 0, offset: 2, kafkaMs: 1))
         wheel.read(later)
         wheel.expect(earlier.record, nowMs: 0)
         #expect(Self.taken(&wheel, nowMs: 100).isEmpty)
@@ -183,8 +183,8 @@ import Testing
         let writer = ParkedWheel(onTheWay)
         var reader = ParkedWheel(onTheWay)
         let (earlier, later) = (Self.work("1", dueMs: 1), Self.work("2", dueMs: 1))
-        earlier.record.source = EventSource(partition: 0, offset: 1, kafkaMs: 1)
-        later.record.source = EventSource(partition: 0, offset: 2, kafkaMs: 1)
+        earlier.record.come(from: EventSource(partition: 0, offset: 1, kafkaMs: 1))
+        later.record.come(from: EventSource(partition: 0, offset: 2, kafkaMs: 1))
         reader.read(later)
         writer.expect(Deferred([earlier.record]), nowMs: 0)
         #expect(Self.taken(&reader, nowMs: 100).isEmpty)
@@ -206,7 +206,7 @@ import Testing
             }
             for source in sources.shuffled(using: &random) {
                 let work = Self.work("\(source.offset)", dueMs: 1)
-                work.record.source = source
+                work.record.come(from: source)
                 wheel.read(work)
             }
             let taken = Self.taken(&wheel, nowMs: 1).map(\.record.source)
@@ -235,8 +235,8 @@ import Testing
     @Test func aFullPartitionsOldRecordsAreWrittenAgain() {
         var wheel = ParkedWheel()
         let (first, second) = (Self.work("1", dueMs: 0), Self.work("2", dueMs: 0, writtenMs: 20_000))
-        first.record.source = EventSource(partition: 0, offset: 1, kafkaMs: 1)
-        second.record.source = EventSource(partition: 0, offset: 2, kafkaMs: 1)
+        first.record.come(from: EventSource(partition: 0, offset: 1, kafkaMs: 1))
+        second.record.come(from: EventSource(partition: 0, offset: 2, kafkaMs: 1))
         Self.read(&wheel, [first, second, Self.work("b", uid: "else", dueMs: 900_000, partition: 7)])
         let full: Set = [TopicPartition(topic: 1, partition: 0)]
         #expect(wheel.move(from: full, atMost: 9, nowMs: 29_999).isEmpty)
@@ -268,7 +268,7 @@ import Testing
         var wheel = ParkedWheel()
         let works = (0..<8).map { number in
             let work = Self.work("\(number)", dueMs: 900_000)
-            work.record.source = EventSource(partition: 0, offset: Int64(number), kafkaMs: 1)
+            work.record.come(from: EventSource(partition: 0, offset: Int64(number), kafkaMs: 1))
             return work
         }
         Self.read(&wheel, works)
@@ -413,7 +413,7 @@ import Testing
         var topic: [ParkedWork] = (0..<300).map {
             let work = Self.work(
                 "\($0)", uid: "u\(Int.random(in: 0..<8, using: &random))", dueMs: .random(in: 0...5000, using: &random))
-            work.record.source = EventSource(partition: 0, offset: Int64($0), kafkaMs: 1)
+            work.record.come(from: EventSource(partition: 0, offset: Int64($0), kafkaMs: 1))
             return work
         }
         var begun: [ParkedWork] = []

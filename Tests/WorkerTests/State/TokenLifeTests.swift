@@ -208,7 +208,7 @@ struct TokenLifeTests {
     private func hex(_ change: UserState.Change) -> UserState.Change {
         switch change {
         case .bind(var binding):
-            binding.token.hex = hex(binding.token.hex)
+            binding.token = binding.token.with(hex: hex(binding.token.hex), boundMs: binding.token.boundMs)
             return .bind(binding)
         case .unbind(var unbinding):
             unbinding.token = hex(unbinding.token)
@@ -364,8 +364,7 @@ struct TokenLifeTests {
         #expect(try await remove(old) == 0)
         #expect(try await world.reachable("A") == ["aa"])
         let new = try #require(try await world.recipient("A").recipient.tokens.first)
-        var older = new.record
-        older.boundMs -= 1
+        let older = new.record.with(hex: new.record.hex, boundMs: new.record.boundMs - 1)
         let sameVersion = BoundToken(device: new.device, record: older, version: new.version)
         #expect(try await retire(sameVersion) == 0, "bound again by the same version")
         #expect(try await retire(new) == 1)
@@ -484,5 +483,14 @@ struct TokenLifeTests {
         #expect(tokens.count == 64)
         #expect(!tokens.contains { $0.device == "d0" } && tokens.contains { $0.device == "d79" })
         await world.end()
+    }
+}
+
+extension TokenRecord {
+    fileprivate func with(hex: String, boundMs: Int64) -> TokenRecord {
+        TokenRecord(
+            hex: hex, environment: environment, topic: topic, type: type, credential: credential,
+            contentKey: contentKey, language: language, zone: zone, activityID: activityID,
+            attributesType: attributesType, boundMs: boundMs, showsAlerts: showsAlerts)
     }
 }

@@ -60,7 +60,7 @@ struct Deferred: Sendable, Equatable {
         writer.member("id", first.id)
         writer.member("conv", first.conversation)
         if let part = first.part { writer.member("part", Int64(part)) }
-        if let name = first.chunkName { writer.member("chunk", Int64(name)) }
+        if let name = first.event.chunkName { writer.member("chunk", Int64(name)) }
         writer.member("process", ifPresent: first.process)
         writer.member("cause", first.laterCause ?? first.cause.rawValue)
         writer.member("due_ms", first.dueMs)
@@ -117,16 +117,13 @@ struct Deferred: Sendable, Equatable {
         guard let app = tree["app"]?.string, let id = tree["id"]?.string, let cause = tree["cause"]?.string,
             let dueMs = tree["due_ms"]?.int, let writtenMs = tree["at_ms"]?.int
         else { return nil }
-        var base = ParkedRecord(
-            app: app, uid: nil, raw: raw, cause: .behind, dueMs: dueMs, writtenMs: writtenMs, id: id)
+        let event = ParkedEvent(
+            app: app, id: id, raw: raw, source: EventSource(ofHead: tree), conversation: tree["conv"]?.string ?? "",
+            part: tree["part"]?.int.map { UInt8(truncatingIfNeeded: $0) },
+            chunkName: tree["chunk"]?.int.map { UInt16(truncatingIfNeeded: $0) })
+        var base = ParkedRecord(event, uid: nil, cause: .behind, dueMs: dueMs, writtenMs: writtenMs)
         base.take(cause: cause)
-        base.conversation = tree["conv"]?.string ?? ""
-        base.part = tree["part"]?.int.map { UInt8(truncatingIfNeeded: $0) }
-        base.chunkName = tree["chunk"]?.int.map { UInt16(truncatingIfNeeded: $0) }
         base.process = tree["process"]?.string
-        base.source = EventSource(
-            partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
-            kafkaMs: tree["kafka_ms"]?.int ?? 0)
         base.take(client: tree["client"]?.string)
         base.formerNames = tree["names"]?.array?.compactMap(\.int).map { UInt16(truncatingIfNeeded: $0) } ?? []
         return base
@@ -173,6 +170,15 @@ extension JSONWriter {
             key(escaping: member.key)
             tree(member.value)
         }
+    }
+}
+
+extension EventSource {
+    /// The source that the first line of a record names.
+    init(ofHead tree: JSONTree) {
+        self.init(
+            partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
+            kafkaMs: tree["kafka_ms"]?.int ?? 0)
     }
 }
 

@@ -64,26 +64,26 @@ final class ParkedEvents {
     private func park(
         _ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ cause: ParkCause, dueMs: Int64
     ) -> Passage {
-        var parked = ParkedRecord(
-            app: event.app, uid: nil, raw: raw, cause: cause, dueMs: dueMs, writtenMs: shard.steadyMs, id: "")
-        parked.source = record.origin.source
-        parked.facts = record.origin.place.parkedFacts
+        let (whole, uids): (ParkedEvent, [String]?)
         var conversation = ""
         switch event.body {
         case .userState: return .goesOn
         case .message(let message):
             let kind: PairKind = message.value.kind == .revoke ? .revoke : .message
-            parked.id = kind.rawValue + message.value.msgID
-            parked.expiresAtMs = message.value.expireAtMs
-            parked.conversation = message.value.conversation.id
-            conversation = parked.conversation
-            parked.uid = message.value.to.uids.flatMap { $0.count == 1 ? $0.first : nil }
+            conversation = message.value.conversation.id
+            uids = message.value.to.uids
+            whole = ParkedEvent(
+                app: event.app, id: kind.rawValue + message.value.msgID, raw: raw, source: record.origin.source,
+                conversation: conversation, expiresAtMs: message.value.expireAtMs)
         case .liveActivity(let activity):
-            parked.id = PairKind.liveActivity.rawValue + event.id
-            parked.expiresAtMs = event.sentMs &+ LiveActivity.lifetimeMs
-            parked.conversation = activity.activityID
-            parked.uid = !activity.isForAllBound && activity.uids.count == 1 ? activity.uids.first : nil
+            uids = activity.isForAllBound ? nil : activity.uids
+            whole = ParkedEvent(
+                app: event.app, id: PairKind.liveActivity.rawValue + event.id, raw: raw, source: record.origin.source,
+                conversation: activity.activityID, expiresAtMs: event.sentMs &+ LiveActivity.lifetimeMs)
         }
+        var parked = ParkedRecord(
+            whole, uid: uids?.count == 1 ? uids?.first : nil, cause: cause, dueMs: dueMs, writtenMs: shard.steadyMs)
+        parked.facts = record.origin.place.parkedFacts
         // Another worker may read it at once: it must wait until this one has written its records of the conversation.
         // This process sees for itself when it is.
         if cause == .share, work.hasEvent(of: conversation, app: parked.app) {

@@ -6,11 +6,9 @@ import PushCore
 /// The reader continues like after a crash: the claim shows whether the message was counted, and the devices that were pushed; the
 /// journal has the devices that ended. `Deferred` is the stored form.
 struct ParkedRecord: Sendable, Equatable {
-    var app: String
+    var event: ParkedEvent
     /// The recipient; nil for the event with all its recipients.
     var uid: String?
-    /// The event as read from its topic.
-    var raw: [UInt8]
     var cause: ParkCause
     /// The cause's name, if a later version wrote it: the recipient is decided again when it is due.
     var laterCause: String?
@@ -19,18 +17,6 @@ struct ParkedRecord: Sendable, Equatable {
     var dueMs: Int64
     /// When it was written, or read.
     var writtenMs: Int64
-    /// The end of the event's life, Unix ms: known where the record is made, and not written.
-    var expiresAtMs = Int64.max
-    /// The event's source, which gives its order among the conversation's other records.
-    var source = EventSource()
-    /// Identifies it among the conversation's other records: kind and id of the deduplicated event.
-    var id: String
-    /// The conversation; of a Live Activity its id.
-    var conversation = ""
-    /// The chunk's part of the group (`ChunkPlan.part`); nil if it is no chunk.
-    var part: UInt8?
-    /// The name of its chunk's record (`RecordPlace.name`); nil if it is no chunk.
-    var chunkName: UInt16?
     /// The process that parked this event because an earlier one of the conversation was unfinished; nil if none was.
     var process: String?
     /// The APNs client with the problem that it waits for, as `AppContext.Client.name`; nil for other causes.
@@ -49,11 +35,6 @@ struct ParkedRecord: Sendable, Equatable {
     var formerNames: [UInt16] = []
     /// Parts of the stored form that a later version wrote.
     var later: [UInt8] = []
-
-    struct SilentConnection: Sendable, Equatable {
-        var device: String
-        var epoch: Int64
-    }
 
     /// Larger events stay in memory: with the line before it the record might exceed the broker's limit.
     static let rawMax = InputLimit.parkedBytes
@@ -74,6 +55,13 @@ struct ParkedRecord: Sendable, Equatable {
     mutating func noteFormer(_ place: RecordPlace) {
         if !place.isCounted { formerNames = formerNames.suffix(7) + [place.name] }
     }
+
+    var app: String { event.app }
+    var raw: [UInt8] { event.raw }
+    var id: String { event.id }
+    var source: EventSource { event.source }
+    var conversation: String { event.conversation }
+    var part: UInt8? { event.part }
 
     /// The topic's key.
     var key: String { Deferred.key(app: app, conversation: conversation, part: part) }
@@ -107,15 +95,44 @@ struct ParkedRecord: Sendable, Equatable {
         return record
     }
 
-    init(
-        app: String, uid: String?, raw: [UInt8], cause: ParkCause, dueMs: Int64, writtenMs: Int64, id: String
-    ) {
-        self.app = app
+    init(_ event: ParkedEvent, uid: String?, cause: ParkCause, dueMs: Int64, writtenMs: Int64) {
+        self.event = event
         self.uid = uid
-        self.raw = raw
         self.cause = cause
         self.dueMs = dueMs
         self.writtenMs = writtenMs
+    }
+}
+
+/// The event of a `ParkedRecord`, the same for all its recipients.
+struct ParkedEvent: Sendable, Equatable {
+    let app: String
+    /// Kind and id of the deduplicated event. It identifies the event among the conversation's others.
+    let id: String
+    /// The event as read from its topic.
+    let raw: [UInt8]
+    /// The event's source, which gives its order among the conversation's others.
+    let source: EventSource
+    /// The conversation; of a Live Activity its id.
+    let conversation: String
+    /// The chunk's part of the group (`ChunkPlan.part`); nil if it is no chunk.
+    let part: UInt8?
+    /// The name of its chunk's record (`RecordPlace.name`); nil if it is no chunk.
+    let chunkName: UInt16?
+    /// The end of the event's life, Unix ms: known where the record is made, and not written.
+    let expiresAtMs: Int64
+
+    init(
+        app: String, id: String, raw: [UInt8], source: EventSource, conversation: String, part: UInt8? = nil,
+        chunkName: UInt16? = nil, expiresAtMs: Int64 = .max
+    ) {
+        self.app = app
         self.id = id
+        self.raw = raw
+        self.source = source
+        self.conversation = conversation
+        self.part = part
+        self.chunkName = chunkName
+        self.expiresAtMs = expiresAtMs
     }
 }

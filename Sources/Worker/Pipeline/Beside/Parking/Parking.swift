@@ -231,7 +231,7 @@ final class Parking {
         _ record: ParkedRecord, of device: String, _ wait: DeviceWait? = nil, _ event: EventJob? = nil
     ) {
         let nowMs = shard.sharedMs
-        var note = ParkedNote(dueMs: 0, writtenMs: nowMs, untilMs: record.expiresAtMs)
+        var note = ParkedNote(dueMs: 0, writtenMs: nowMs, untilMs: record.event.expiresAtMs)
         guard let uid = record.uid else {
             note.dueMs = record.dueMs &- shard.steadyMs &+ nowMs
             try? shard.store.noteParked(

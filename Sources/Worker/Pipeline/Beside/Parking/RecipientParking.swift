@@ -13,12 +13,12 @@ final class RecipientParking {
     var holdUntilMs: Int64?
 
     struct Wait {
-        var device: Int
-        var cause: ParkCause
+        let device: Int
+        let cause: ParkCause
         /// On the shard's steady clock.
-        var dueMs: Int64
+        let dueMs: Int64
         /// `AppContext.Client.name`; nil if the client has no problem.
-        var client: String?
+        let client: String?
     }
 }
 
@@ -33,9 +33,7 @@ extension RecipientJob {
         flags.formUnion(record.facts.flags)
         openMark = record.facts.openMark
         if let until = record.holdUntilMs, until <= steadyMs { hold = .over }
-        silentConnections = record.silentConnections.map {
-            SilentConnection(device: $0.device, connectionEpoch: $0.epoch)
-        }
+        silentConnections = record.silentConnections
     }
 
     /// Whether it may be parked. A record that is too large for the topic, or was refused there, stays in memory.
@@ -48,14 +46,8 @@ extension ParkedRecord {
         let event = job.event
         let first = waits.min { $0.dueMs < $1.dueMs }
         self.init(
-            app: event.app.id, uid: job.uid, raw: event.raw, cause: first?.cause ?? .behind,
-            dueMs: first?.dueMs ?? steadyMs, writtenMs: steadyMs,
-            id: event.subject.kind.rawValue + event.subject.id)
-        expiresAtMs = event.expiresAtMs
-        conversation = event.parkedConversation
-        part = event.parkedPart
-        chunkName = event.chunkPart == nil ? event.parked?.record.chunkName : event.origin?.place.name
-        source = event.origin?.source ?? EventSource()
+            ParkedEvent(event), uid: job.uid, cause: first?.cause ?? .behind, dueMs: first?.dueMs ?? steadyMs,
+            writtenMs: steadyMs)
         client = first?.client
         devices = waits.flatMap { wait in
             wait.device < 0 ? job.parking?.returned ?? [] : [job.devices[wait.device].route.device]
@@ -70,13 +62,22 @@ extension ParkedRecord {
         } else if job.devices.isEmpty, let place = event.origin?.place {
             facts.formUnion(place.parkedFacts)
         }
-        silentConnections = job.silentConnections.map {
-            ParkedRecord.SilentConnection(device: $0.device, epoch: $0.connectionEpoch)
-        }
+        silentConnections = job.silentConnections
         // The acks are due when the record is: then the connection counts as silent.
         for wait in waits where wait.cause == .unclaimed && wait.device >= 0 {
             guard let target = job.devices[wait.device].connection else { continue }
-            silentConnections.append(ParkedRecord.SilentConnection(device: target.device, epoch: target.epoch))
+            silentConnections.append(SilentConnection(device: target.device, epoch: target.epoch))
         }
+    }
+}
+
+extension ParkedEvent {
+    fileprivate init(_ event: EventJob) {
+        self.init(
+            app: event.app.id, id: event.subject.kind.rawValue + event.subject.id, raw: event.raw,
+            source: event.origin?.source ?? EventSource(), conversation: event.parkedConversation,
+            part: event.parkedPart,
+            chunkName: event.chunkPart == nil ? event.parked?.record.event.chunkName : event.origin?.place.name,
+            expiresAtMs: event.expiresAtMs)
     }
 }

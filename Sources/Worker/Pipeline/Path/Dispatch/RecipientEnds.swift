@@ -157,7 +157,7 @@ final class RecipientEnds {
         if job.event.parked?.record.uid == nil {
             recorder.write(OutcomeRecord(uid: job.uid, verdict: .parked, reason: cause.rawValue), of: job)
         }
-        write(job, waits: [RecipientParking.Wait(device: -1, cause: cause, dueMs: dueMs)])
+        write(job, waits: [RecipientParking.Wait(device: -1, cause: cause, dueMs: dueMs, client: nil)])
     }
 
     private func write(_ job: RecipientJob, waits: [RecipientParking.Wait]) {

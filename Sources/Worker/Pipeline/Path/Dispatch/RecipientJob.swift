@@ -155,11 +155,6 @@ final class RecipientJob: PushJob {
         static let countedLate = Flags(rawValue: 1 << 19)
     }
 
-    struct SilentConnection {
-        var device: String
-        var connectionEpoch: Int64
-    }
-
     init(event: EventJob, uid: String, candidate: Candidate) {
         self.event = event
         machine = RecipientMachine(candidate)
@@ -351,6 +346,12 @@ final class RecipientJob: PushJob {
         else { return }
         leaveContent()
     }
+}
+
+/// A connection without a timely ack.
+struct SilentConnection: Sendable, Equatable {
+    let device: String
+    let epoch: Int64
 }
 
 /// The variant of an SMS's text. Separate, because few messages request one.

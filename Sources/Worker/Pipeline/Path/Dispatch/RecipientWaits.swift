@@ -106,7 +106,7 @@ final class RecipientWaits {
             return shard.mistake("an ack is awaited of no connection")
         }
         job.silentConnections.append(
-            RecipientJob.SilentConnection(device: target.device, connectionEpoch: target.epoch))
+            SilentConnection(device: target.device, epoch: target.epoch))
         recorder.traceWait(job, index, .noAck)
         devices.replace(job, index)
         job.event.app.metrics.ackTimeouts.add()

@@ -437,7 +437,7 @@ final class Lookup {
         for suspect in job.silentConnections {
             for index in candidate.recipient.presence.indices
             where candidate.recipient.presence[index].device.isSame(as: suspect.device)
-                && candidate.recipient.presence[index].connectionEpoch == suspect.connectionEpoch
+                && candidate.recipient.presence[index].connectionEpoch == suspect.epoch
             {
                 candidate.recipient.presence[index].isSuspect = true
             }

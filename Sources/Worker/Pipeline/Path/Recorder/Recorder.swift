@@ -607,7 +607,7 @@ extension EventJob {
         guard let record = parked?.record else { return false }
         if record.formerNames.contains(mark.record) { return true }
         return record.facts.contains(.countsSource)
-            && mark.record == record.chunkName
+            && mark.record == record.event.chunkName
                 ?? RecordPlace.name(.events, record.source.partition, record.source.offset)
     }
 

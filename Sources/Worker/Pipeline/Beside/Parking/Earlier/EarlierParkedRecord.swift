@@ -18,14 +18,12 @@ extension ParkedRecord {
             let app = tree["app"]?.string, let id = tree["id"]?.string, let dueMs = tree["due_ms"]?.int,
             let writtenMs = tree["at_ms"]?.int
         else { return nil }
-        self.init(
-            app: app, uid: tree["uid"]?.string, raw: Array(bytes[bytes.index(after: end)...]), cause: cause,
-            dueMs: dueMs, writtenMs: writtenMs, id: id)
+        let (raw, source) = (Array(bytes[bytes.index(after: end)...]), EventSource(ofHead: tree))
+        let event = ParkedEvent(
+            app: app, id: id, raw: raw, source: source,
+            conversation: tree["conv"]?.string ?? conversation(raw, source) ?? "")
+        self.init(event, uid: tree["uid"]?.string, cause: cause, dueMs: dueMs, writtenMs: writtenMs)
         process = tree["process"]?.string
-        source = EventSource(
-            partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
-            kafkaMs: tree["kafka_ms"]?.int ?? 0)
-        self.conversation = tree["conv"]?.string ?? conversation(raw, source) ?? ""
         take(client: tree["client"]?.string)
         devices = tree["devices"]?.array?.compactMap(\.string) ?? []
         holdUntilMs = tree["hold_ms"]?.int
