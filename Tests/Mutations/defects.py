@@ -70,8 +70,8 @@ DEFECTS = [
         "keep-journal",
         "a recipient that is parked counts here too",
         PIPELINE + "Path/Dispatch/RecipientEnds.swift",
-        "        job.journal = Journal()\n",
-        '        if !mutant("keep-journal") { job.journal = Journal() }\n',
+        "            job.event.parting.append(record)\n",
+        '            job.event.parting.append(record)\n            if mutant("keep-journal") { recorder.count(job) }\n',
     ),
     Defect(
         "unknown-note",

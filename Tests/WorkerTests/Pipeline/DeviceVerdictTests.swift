@@ -423,8 +423,7 @@ private final class Played {
         try ScriptedShard.withPipeline { world, pipeline in
             let played = try Played(pipeline, world)
             play(played)
-            let parked = played.job.leftWith?.journal.entries ?? []
-            return (parked + played.job.journal.entries).filter {
+            return played.job.journal.entries.filter {
                 $0.traits.contains(.isTraced) && (!$0.isWait || (isParked && $0.reason != "no_ack"))
             }
             .map { "\($0.device ?? "-") \($0.verdict.rawValue) \($0.reason)" }.sorted()

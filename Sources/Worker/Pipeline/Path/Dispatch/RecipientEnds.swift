@@ -165,7 +165,6 @@ final class RecipientEnds {
         notes.writeClaim(of: job)
         notes.writeEnds(of: job)
         let record = ParkedRecord(of: job, waits, steadyMs: shard.steadyMs)
-        job.journal = Journal()
         if job.owesClaim { claims.rememberParked(job) }
         let own = waits.filter { $0.device >= 0 }.map {
             Parking.DeviceWait(device: job.devices[$0.device].route.device, cause: $0.cause, dueMs: $0.dueMs)
@@ -179,16 +178,22 @@ final class RecipientEnds {
             endIfComplete(job)
         }
         if let digest = event.digest {
-            job.machine.leaveUnmarked()
+            leaveUncounted(job)
             return putOff(digest, of: event)
         }
         if event.parked?.partitionGoes ?? false {
-            job.machine.leaveUnmarked()
+            leaveUncounted(job)
             return event.staysUnsettled = true
         }
         if !job.owesClaim, record.cause.isNotedInMark { notes.writeWait(of: job, record) }
         parking.expect(record, waits: own, of: event)
         if !job.machine.leave(with: record) { shard.mistake("a recipient leaves for the topic during another step") }
+    }
+
+    /// Another try of the recipient finds what was done for it, and counts it.
+    private func leaveUncounted(_ job: RecipientJob) {
+        job.machine.leaveUnmarked()
+        job.journal = Journal()
     }
 
     /// A digest is in Redis, so it is not parked: it is tried again soon, by any worker, and not only at the end of its lease.
