@@ -12,7 +12,7 @@ TOP = Path(__file__).parents[1]
 SOURCE, PAGE = TOP / "Config/carillon.yaml", TOP / "docs/configuration.md"
 # Keys without a default: in the file they are comments.
 OPTIONAL = {
-    "redis": ["sentinel", "user", "password_file"],
+    "redis": ["sentinel", "user", "password_file", "certificate_file", "key_file"],
     "apps[]": ["endpoint", "proxy", "proxy_password_file", "ca_file"],
     "http": ["token_file"],
 }

@@ -216,13 +216,22 @@ public struct KafkaConfiguration: Sendable {
     private static func set(
         _ conf: OpaquePointer, _ key: String, _ value: String, _ problems: inout [KafkaConfigurationProblem]
     ) {
+        var code = RD_KAFKA_CONF_OK
         let why = withErrorText { (text: UnsafeMutablePointer<CChar>, capacity: Int) -> Bool in
-            rd_kafka_conf_set(conf, key, value, text, capacity) == RD_KAFKA_CONF_OK
+            code = rd_kafka_conf_set(conf, key, value, text, capacity)
+            return code == RD_KAFKA_CONF_OK
         }
         guard let why else { return }
-        // Some of the library's texts repeat the value, which must not happen for a secret.
-        let shown = isSecret(key) ? "value refused by librdkafka" : why
-        problems.append(KafkaConfigurationProblem(key: key, why: shown))
+        problems.append(KafkaConfigurationProblem(key: key, why: shown(why, code, of: key)))
+    }
+
+    /// librdkafka's reason without a secret: some of its texts repeat the value.
+    private static func shown(_ why: String, _ code: rd_kafka_conf_res_t, of key: String) -> String {
+        if code == RD_KAFKA_CONF_UNKNOWN { return "librdkafka \(libraryVersion) has no such property" }
+        if let reason = why.firstRange(of: "not supported in this build") {
+            return "\(why[reason.lowerBound...]) (librdkafka \(libraryVersion))"
+        }
+        return isSecret(key) ? "value refused by librdkafka \(libraryVersion)" : why
     }
 
     private static func isSecret(_ key: String) -> Bool {

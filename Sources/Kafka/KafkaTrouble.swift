@@ -13,6 +13,8 @@ public struct KafkaTrouble: Equatable, Sendable {
         case certificate
         /// The certificate is for another name.
         case certificateName
+        /// The broker refuses this client's certificate, or misses one.
+        case ownCertificate
         /// The peer does not use TLS, or not in this form.
         case encryption
         /// The login is refused.
@@ -57,11 +59,19 @@ public struct KafkaTrouble: Equatable, Sendable {
     private static func kind(of error: KafkaError) -> Kind {
         switch rd_kafka_resp_err_t(rawValue: error.code) {
         case RD_KAFKA_RESP_ERR__RESOLVE: .name
+        case RD_KAFKA_RESP_ERR__TRANSPORT where isAboutOwnCertificate(error.text),
+            RD_KAFKA_RESP_ERR__SSL where isAboutOwnCertificate(error.text):
+            .ownCertificate
         case RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__TIMED_OUT: .connection
         case RD_KAFKA_RESP_ERR__SSL: .encryption
         case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED: .login
         default: error.isDenied ? .rights : .other
         }
+    }
+
+    /// A peer names its reason by an alert (RFC 8446 section 6.2): 42 to 46 and 116 about a certificate, 48 about its authority.
+    private static func isAboutOwnCertificate(_ text: String) -> Bool {
+        text.contains(" alert ") && (text.contains("certificate") || text.contains("unknown ca"))
     }
 
     /// A broker's name contains no space, and ends before the first colon followed by a space.

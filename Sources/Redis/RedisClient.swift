@@ -54,7 +54,7 @@ public final class RedisClient {
 
     private let loop: Loop
     private var log: ConnectionLog
-    private let tls: TLSClientContext?
+    private let tls: RedisTLS?
     private let metrics: RedisMetrics
     /// The expected role of the server.
     private let role: RedisRole
@@ -81,7 +81,7 @@ public final class RedisClient {
     ) throws(TLSFault) {
         self.init(
             loop: loop, endpoint: endpoint, limits: limits, log: log, metrics: RedisMetrics(metrics), role: .single,
-            tls: try endpoint.tlsContext())
+            tls: try endpoint.tls())
     }
 
     /// A client of the master named by Sentinels. It follows their answers, and closes its connection when they name
@@ -91,7 +91,7 @@ public final class RedisClient {
     ) throws(TLSFault) {
         self.init(
             loop: loop, endpoint: sentinels.master, limits: limits, log: log, metrics: RedisMetrics(metrics),
-            role: .single, tls: try sentinels.master.tlsContext())
+            role: .single, tls: try sentinels.master.tls())
         watch = try SentinelWatch(
             loop: loop, sentinels, limits: limits, log: log, found: { [unowned self] in masterIs(at: $0) },
             lost: { [unowned self] in noMaster($0) })
@@ -99,7 +99,7 @@ public final class RedisClient {
 
     init(
         loop: Loop, endpoint: RedisEndpoint, limits: RedisLimits, log: Log, metrics: RedisMetrics, role: RedisRole,
-        tls: TLSClientContext?
+        tls: RedisTLS?
     ) {
         loop.assertOnLoop()
         self.loop = loop
@@ -268,7 +268,7 @@ public final class RedisClient {
             case .tcp(let host, let port): .tcp(host: host, port: port)
             case .unix(let path): .unix(path: path)
             }
-        let link = Link(loop: loop, to: place, tls: tls, connectTimeoutNanos: limits.connectTimeoutNanos)
+        let link = Link(loop: loop, to: place, tls: tls?.context, connectTimeoutNanos: limits.connectTimeoutNanos)
         link.clockStage = .redis
         do throws(RedisFault) {
             let next = try RedisConnection(

@@ -19,6 +19,8 @@ public struct RedisEndpoint: Sendable, Equatable {
     public var usesTLS: Bool
     /// PEM file of the trusted authorities; nil for the system's.
     public var caFile: String?
+    /// The client's certificate; nil for none.
+    public var identity: RedisIdentity?
     /// ACL user; nil for the default user.
     public var user: String?
     public var password: Secret?
@@ -170,9 +172,7 @@ extension RedisEndpoint {
     }
 
     /// The TLS settings of its links; nil without TLS.
-    func tlsContext() throws(TLSFault) -> TLSClientContext? {
-        usesTLS ? try TLSClientContext(trust: caFile.map { .file($0) } ?? .system) : nil
-    }
+    func tls() throws(TLSFault) -> RedisTLS? { usesTLS ? try RedisTLS(self) : nil }
 
     /// Another server with the same login.
     func at(_ address: NodeAddress) -> RedisEndpoint {

@@ -483,14 +483,23 @@ struct ConfigurationReader {
         topics(section, &kafka.topics)
         var marks = ["brokers": section["brokers"]?.mark, "group": section["group"]?.mark]
         options(section, &kafka.options, &marks)
+        func mark(_ problem: KafkaConfigurationProblem) -> YAMLNode.Mark {
+            (marks[problem.key] ?? nil) ?? section.mark
+        }
+        func name(_ problem: KafkaConfigurationProblem) -> String {
+            "kafka.\(kafka.options[problem.key] == nil ? "" : "options.")\(problem.key): "
+        }
         guard !kafka.brokers.isEmpty else { return kafka }
+        let signIn = KafkaSignIn(options: kafka.options, library: .loaded)
         var told: Set<String> = []
         let client = kafka.client(id: "carillon")
-        for problem in client.problems(for: .consumer) + client.problems(for: .producer)
+        for problem in signIn.problems + client.problems(for: .consumer) + client.problems(for: .producer)
         where told.insert(problem.key).inserted {
-            let name = kafka.options[problem.key] == nil ? problem.key : "options.\(problem.key)"
-            problems.add((marks[problem.key] ?? nil) ?? section.mark, "kafka.\(name): \(problem.why)")
+            // A library without OIDC refuses each of its options, for one reason.
+            if signIn.lacksOIDC, signIn.isOfOIDC(problem.key), !told.insert("OIDC").inserted { continue }
+            problems.add(mark(problem), name(problem) + problem.why)
         }
+        for warning in signIn.warnings { problems.warn(mark(warning), name(warning) + warning.why) }
         return kafka
     }
 
@@ -575,7 +584,9 @@ struct ConfigurationReader {
         ["password", "secret", "ssl.key.pem", "sasl.oauthbearer.config"].contains { key.contains($0) }
     }
 
-    private static let redisKeys = ["url", "user", "password_file", "sentinel", "timeout_ms"]
+    private static let redisKeys = [
+        "url", "user", "password_file", "certificate_file", "key_file", "sentinel", "timeout_ms",
+    ]
 
     /// The parts that URLs omit, so that they need no secret.
     private struct Login {
@@ -583,6 +594,7 @@ struct ConfigurationReader {
         var password: Secret?
         /// Where the password was read.
         var file: String?
+        var identity: RedisIdentity?
     }
 
     func redis(_ root: Section) -> Configuration.RedisSection {
@@ -594,13 +606,40 @@ struct ConfigurationReader {
         let password = section.string("password_file").flatMap { path in
             secret(path, section["password_file"]?.mark ?? section.mark)
         }
-        let login = Login(user: section.string("user"), password: password, file: section.string("password_file"))
+        let login = Login(
+            user: section.string("user"), password: password, file: section.string("password_file"),
+            identity: identity(section))
         if login.user != nil, section["password_file"] == nil {
             problems.add(section["user"]?.mark ?? section.mark, "redis.user needs redis.password_file")
         }
         var redis = Configuration.RedisSection(topology: topology(section, login) ?? nowhere.topology)
+        if login.identity != nil, redis.topology.endpoints.contains(where: { !$0.usesTLS }) {
+            problems.add(
+                section["certificate_file"]?.mark ?? section.mark,
+                "redis.certificate_file has no effect without rediss://")
+        }
         if let timeout = section.int("timeout_ms", in: 10...60_000) { redis.timeoutMs = timeout }
         return redis
+    }
+
+    /// The client's certificate, read and checked; nil for none.
+    private func identity(_ redis: Section) -> RedisIdentity? {
+        let files = (redis.string("certificate_file"), redis.string("key_file"))
+        guard let mark = (redis["certificate_file"] ?? redis["key_file"])?.mark else { return nil }
+        guard let certificate = files.0, let key = files.1 else {
+            problems.add(mark, "redis.certificate_file and redis.key_file need each other")
+            return nil
+        }
+        secrets.add(key, redis["key_file"]?.mark ?? mark)
+        let identity = RedisIdentity(certificateFile: certificate, keyFile: key)
+        do {
+            if try identity.read().validUntilSeconds() <= Loop.wallMs() / 1000 {
+                problems.add(mark, "redis.certificate_file: \(certificate): the certificate has ended")
+            }
+        } catch {
+            problems.add(mark, "redis.certificate_file: \(error.description)")
+        }
+        return identity
     }
 
     private func topology(_ section: Section, _ login: Login) -> RedisTopology? {
@@ -627,7 +666,9 @@ struct ConfigurationReader {
         let password = section.string("password_file").flatMap { path in
             secret(path, section["password_file"]?.mark ?? section.mark)
         }
-        let own = Login(user: section.string("user"), password: password, file: section.string("password_file"))
+        let own = Login(
+            user: section.string("user"), password: password, file: section.string("password_file"),
+            identity: login.identity)
         if own.user != nil, section["password_file"] == nil {
             problems.add(
                 section["user"]?.mark ?? section.mark, "redis.sentinel.user needs redis.sentinel.password_file")
@@ -671,6 +712,7 @@ struct ConfigurationReader {
                 problems.add(
                     mark, "\(name) holds a password: name a file that holds it as redis.password_file")
             }
+            endpoint.identity = login.identity
             if let user = login.user { endpoint.user = user }
             if let password = login.password {
                 endpoint.password = password

@@ -15,7 +15,9 @@ struct ConfigurationTests {
     }
 
     @Test func anUnknownOptionIsNamed() {
-        #expect(problems(["sesion.timeout.ms": "6000"]).first?.contains("sesion.timeout.ms: No such") == true)
+        #expect(
+            problems(["sesion.timeout.ms": "6000"])
+                == ["sesion.timeout.ms: librdkafka \(KafkaConfiguration.libraryVersion) has no such property"])
     }
 
     @Test func allProblemsComeTogether() {
@@ -52,6 +54,29 @@ struct ConfigurationTests {
     ])
     func librdkafkasOwnOptionsPass(key: String, value: String) {
         #expect(problems([key: value]) == [])
+    }
+
+    @Test func aPropertyOfAnotherBuildIsNamedAlsoWhereItsValueIsSecret() {
+        let found = problems(["sasl.oauthbearer.client.secret": "canary-4711"])
+        if KafkaLibrary.loaded.features.contains("oidc") { return #expect(found == []) }
+        #expect(found.count == 1 && !found.joined().contains("canary"))
+        #expect(found.first?.contains("not supported in this build: OAuth/OIDC depends on libcurl") == true, "\(found)")
+    }
+
+    @Test func theLoadedLibraryNamesItsFeatures() {
+        #expect(KafkaLibrary.loaded.features.isSuperset(of: ["ssl", "sasl_plain", "sasl_scram", "sasl_oauthbearer"]))
+        #expect(KafkaLibrary.loaded.version == KafkaConfiguration.libraryVersion)
+    }
+
+    @Test(arguments: [
+        (["security.protocol": "sasl_ssl", "sasl.mechanism": "SCRAM-SHA-512"], "sasl.password must be set"),
+        (["security.protocol": "sasl_ssl", "sasl.mechanism": "AWS_MSK_IAM"], "Unsupported SASL mechanism"),
+        (["security.protocol": "ssl", "ssl.ca.location": "/no/such/file"], "ssl.ca.location failed"),
+        (["security.protocol": "ssl"], nil), ([:], nil),
+    ])
+    func aSignInIsLookedAtWithoutABroker(options: [String: String], words: String?) {
+        let why = KafkaConfiguration(brokers: "b:1", options: options).signInRefusal()
+        #expect(words.map { why?.contains($0) == true } ?? (why == nil), "\(why ?? "")")
     }
 
     @Test func aSecretsValueNeverShows() {

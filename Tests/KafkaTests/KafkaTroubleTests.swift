@@ -21,6 +21,16 @@ import Testing
         #expect(trouble.words == "Connect to ipv4#10.0.0.1:9093 failed: Connection refused")
     }
 
+    @Test(arguments: [
+        "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: SSL alert number 116",
+        "SSL handshake failed: error:0A000418:SSL routines::tlsv1 alert unknown ca: SSL alert number 48",
+    ])
+    func aBrokerThatWantsACertificateIsDistinguished(words: String) {
+        for code in [RD_KAFKA_RESP_ERR__SSL, RD_KAFKA_RESP_ERR__TRANSPORT] {
+            #expect(KafkaTrouble(KafkaError(code, text: "ssl://b:9093/1: \(words)")).kind == .ownCertificate)
+        }
+    }
+
     @Test func anErrorOfNoBrokerHasNoPlace() {
         let text = "Failed to acquire idempotence PID from broker: Cluster authorization failed"
         let trouble = KafkaTrouble(KafkaError(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, text: text))

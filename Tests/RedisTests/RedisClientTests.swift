@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Crypto
+import EventLoop
 import Glibc
 import Redis
 import Support
@@ -258,6 +259,56 @@ struct RedisClientTests {
         #expect(try await stranger.waiting().code == .unreachable)
         await stranger.end()
         server.stop()
+    }
+
+    /// As for a password, the files are read at each connection.
+    @Test func aServerThatWantsACertificateTakesTheOneOfTheMoment() async throws {
+        let minted = try MintedCertificate(isForPeers: true)
+        let stranger = try MintedCertificate(isForPeers: true)
+        let folder = try TemporaryFolder()
+        func write(_ one: MintedCertificate) throws -> RedisIdentity {
+            RedisIdentity(
+                certificateFile: try folder.write(one.chainPEM, to: "client.pem"),
+                keyFile: try folder.write(one.privateKeyPEM, to: "client-key.pem"))
+        }
+        let chain = try folder.write(minted.chainPEM, to: "chain.pem")
+        let key = try folder.write(minted.privateKeyPEM, to: "key.pem")
+        let authority = try folder.write(minted.authorityPEM, to: "ca.pem")
+        let port = try Ports.free()
+        let server = try RedisServer(arguments: [
+            "--tls-port", String(port), "--tls-cert-file", chain, "--tls-key-file", key, "--tls-ca-cert-file",
+            authority, "--tls-auth-clients", "yes",
+        ])
+        var endpoint = try RedisEndpoint(url: "rediss://localhost:\(port)?ca_file=\(authority)")
+        let nobody = try RedisWorld()
+        try await nobody.start(endpoint)
+        #expect(try await nobody.waiting().code == .unreachable)
+        await nobody.end()
+
+        endpoint.identity = try write(stranger)
+        let world = try RedisWorld()
+        try await world.start(endpoint)
+        #expect(try await world.waiting().code == .unreachable)
+        _ = try write(minted)
+        try await world.ready()
+        try await world.send(1, "PING")
+        #expect(try await world.reply(1) == "+PONG")
+        await world.end()
+        server.stop()
+    }
+
+    @Test func aCertificateThatCannotBeReadIsNamed() throws {
+        let minted = try MintedCertificate()
+        let folder = try TemporaryFolder()
+        let chain = try folder.write(minted.chainPEM, to: "chain.pem")
+        let key = try folder.write(try MintedCertificate().privateKeyPEM, to: "key.pem")
+        for (identity, words) in [
+            (RedisIdentity(certificateFile: "/no/c.pem", keyFile: key), "/no/c.pem: No such file or directory"),
+            (RedisIdentity(certificateFile: chain, keyFile: "/no/k.pem"), "/no/k.pem: No such file or directory"),
+            (RedisIdentity(certificateFile: chain, keyFile: key), "key values mismatch"),
+        ] {
+            #expect { _ = try identity.read().validUntilSeconds() } throws: { "\($0)".contains(words) }
+        }
     }
 
     @Test func aKilledServerFailsEachTagOnceAndItsSuccessorIsFound() async throws {

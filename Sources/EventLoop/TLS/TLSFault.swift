@@ -5,7 +5,7 @@ import COpenSSL
 public struct TLSFault: Error, Equatable, Sendable, CustomStringConvertible {
     public let description: String
 
-    init(_ text: String) { description = text }
+    public init(_ text: String) { description = text }
 }
 
 /// Takes OpenSSL's newest error from this thread's queue and clears the queue.

@@ -3,7 +3,7 @@ import COpenSSL
 public import Telemetry
 
 /// A certificate with its private key: a server's, or a client's for certificate-based APNs connections.
-public enum TLSIdentity: Sendable {
+public enum TLSIdentity: Sendable, Equatable {
     /// PEM bytes: the leaf first, then the intermediate certificates; and the leaf's unencrypted private key.
     case pem(certificate: [UInt8], key: Secret)
     /// A PKCS#12 archive, as Apple's keychain exports it, and its password.

@@ -19,7 +19,7 @@ public final class RedisClusterClient {
     let seeds: [RedisEndpoint]
     /// Login and TLS settings of every node.
     private let template: RedisEndpoint
-    private let tls: TLSClientContext?
+    private let tls: RedisTLS?
     private let registry: MetricsRegistry?
     private let totals: RedisMetrics
     private var metrics: [NodeAddress: RedisMetrics] = [:]
@@ -61,7 +61,7 @@ public final class RedisClusterClient {
         registry = metrics
         totals = RedisMetrics(nil)
         template = seeds.first ?? RedisEndpoint(.tcp(host: "localhost", port: 6379))
-        tls = try template.tlsContext()
+        tls = try template.tls()
     }
 
     // MARK: Life

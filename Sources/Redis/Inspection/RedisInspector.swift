@@ -28,9 +28,9 @@ public actor RedisInspector {
     public func inspect(at endpoint: RedisEndpoint, as role: RedisRole, asking questions: [[String]] = []) async
         -> RedisLook
     {
-        let tls: TLSClientContext?
+        let tls: RedisTLS?
         do throws(TLSFault) {
-            tls = try endpoint.tlsContext()
+            tls = try endpoint.tls()
         } catch {
             return RedisLook(endpoint: endpoint, fault: RedisFault(.unreachable, error.description))
         }

@@ -14,7 +14,7 @@ final class SentinelWatch {
     private let loop: Loop
     private let limits: RedisLimits
     private let log: Log
-    private let tls: TLSClientContext?
+    private let tls: RedisTLS?
     /// Receives the master's address when a majority begins to name it.
     private let found: (NodeAddress) -> Void
     /// No majority names a master, for this reason.
@@ -42,7 +42,7 @@ final class SentinelWatch {
         own.backoffMaxNanos = min(limits.backoffMaxNanos, Self.lookNanos)
         self.limits = own
         votes = SentinelVotes(count: sentinels.nodes.count, masterName: sentinels.masterName)
-        tls = try sentinels.nodes.first?.tlsContext()
+        tls = try sentinels.nodes.first?.tls()
     }
 
     func start() {

@@ -2,6 +2,7 @@
 import APNs
 import Console
 import EventLoop
+import Kafka
 import Payload
 import PushCore
 import Telemetry
@@ -149,6 +150,12 @@ enum Checks {
 
     /// A certificate with fewer days left must be renewed.
     private static let renewDays = 30
+
+    /// librdkafka's reason against the settings of TLS and SASL as a whole, without asking a broker.
+    static func kafkaSignIn(_ configuration: Configuration) -> [Finding] {
+        guard let why = configuration.kafka.client(id: "carillon-check").signInRefusal() else { return [] }
+        return [Finding(.fail, "kafka", "kafka.options", why)]
+    }
 
     // MARK: - What guards secrets
 

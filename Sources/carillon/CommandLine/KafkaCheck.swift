@@ -75,6 +75,9 @@ struct KafkaCheck {
         case .certificateName:
             "write the certificate's name in kafka.brokers, and if the broker advertises another, correct "
                 + "advertised.listeners"
+        case .ownCertificate:
+            "the broker wants a certificate of this client that it trusts: ssl.certificate.location with ssl.key.location "
+                + "in kafka.options"
         case .encryption: "see security.protocol and ssl.* in kafka.options"
         case .login:
             "see sasl.mechanism and sasl.username in kafka.options, and the password's file in kafka.secret_files"

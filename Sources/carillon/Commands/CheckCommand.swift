@@ -75,7 +75,7 @@ struct CheckCommand: Command {
                 Checks.secretFiles(configuration) + Checks.weakLinks(configuration) + Checks.pages(configuration)
         }
         findings += [Checks.clock(), Checks.zones()]
-        if let loaded, !isOffline { findings += await online(loaded) }
+        if let loaded { findings += isOffline ? Checks.kafkaSignIn(loaded) : await online(loaded) }
         if loaded == nil, !isOffline {
             findings.append(
                 Finding(.warn, "servers", "Kafka, Redis, APNs", "not asked: the configuration is not usable"))

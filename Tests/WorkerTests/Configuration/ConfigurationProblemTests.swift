@@ -127,6 +127,15 @@ struct ConfigurationProblemTests {
         Row(
             yaml: "redis:\n  password_file: /no/such/file\n", problem: "f:2: /no/such/file: No such file or directory"),
         Row(yaml: "redis:\n  user: u\n", problem: "f:2: redis.user needs redis.password_file"),
+        Row(
+            yaml: "redis:\n  url: rediss://localhost\n  key_file: k\n",
+            problem: "f:3: redis.certificate_file and redis.key_file need each other"),
+        Row(
+            yaml: "redis:\n  url: rediss://localhost\n  certificate_file: /no/c\n  key_file: /no/k\n",
+            problem: "f:3: redis.certificate_file: /no/c: No such file or directory"),
+        Row(
+            yaml: "redis:\n  url: redis://localhost\n  certificate_file: /no/c\n  key_file: /no/k\n",
+            problem: "f:3: redis.certificate_file has no effect without rediss://"),
     ]
 
     static let apps: [Row] = [

@@ -33,7 +33,7 @@ struct SecretFileTests {
         let text = """
             kafka:
               brokers: localhost:9092
-              options: {security.protocol: ssl, ssl.key.location: kafka.key}
+              options: {security.protocol: ssl, ssl.certificate.location: \(path), ssl.key.location: \(path)4}
               secret_files: {sasl.password: \(path)}
             redis: {url: "redis://localhost", password_file: \(path)2}
             apps:
@@ -45,10 +45,10 @@ struct SecretFileTests {
                   a: {certificate_file: a.p12, password_file: a.pw}
                   b: {certificate_file: b.pem, key_file: b.key}
             """
-        for end in ["2", "3"] { try folder.write(Array("me:0123456789abcdef".utf8), to: "secret" + end) }
+        for end in ["2", "3", "4"] { try folder.write(Array("me:0123456789abcdef".utf8), to: "secret" + end) }
         let configuration = try Configuration.read(Array(text.utf8), source: "f").get()
         #expect(
             Set(configuration.secretFiles.map(\.path))
-                == ["kafka.key", path, path + "2", path + "3", "a.p12", "a.pw", "b.key"])
+                == [path + "4", path, path + "2", path + "3", "a.p12", "a.pw", "b.key"])
     }
 }

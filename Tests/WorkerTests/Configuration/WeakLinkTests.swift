@@ -29,6 +29,9 @@ struct WeakLinkTests {
         }
     }
 
+    /// A login that needs nothing else.
+    private static let kerberos = "sasl.mechanism: GSSAPI"
+
     static let rows: [Row] = [
         Row(needed: []),
         Row(redis: "redis://127.0.0.1", needed: []),
@@ -40,19 +43,19 @@ struct WeakLinkTests {
         Row(redis: "redis://10.0.0.1:6379", needed: [.plainRedis], line: 2),
         Row(redis: "redis://localhost.example", needed: [.plainRedis], line: 2),
         Row(redis: "redis://127.0.0.1.example", needed: [.plainRedis], line: 2),
-        Row(options: "{security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN}", needed: []),
+        Row(options: "{security.protocol: SASL_PLAINTEXT, \(kerberos)}", needed: []),
         Row(brokers: "kafka.example:9092", needed: []),
         Row(
-            brokers: "localhost:9092, kafka.example:9092", options: "{security.protocol: Sasl_Plaintext}",
+            brokers: "localhost:9092, kafka.example:9092", options: "{security.protocol: Sasl_Plaintext, \(kerberos)}",
             needed: [.plainSASL]),
         Row(options: "{security.protocol: ssl}", needed: []),
         Row(
             options: "{security.protocol: ssl, enable.ssl.certificate.verification: FALSE}", needed: [.unverifiedKafka]),
         Row(
-            options: "{security.protocol: sasl_ssl, enable.ssl.certificate.verification: 0}",
+            options: "{security.protocol: sasl_ssl, \(kerberos), enable.ssl.certificate.verification: 0}",
             needed: [.unverifiedKafka]),
         Row(
-            options: "{security.protocol: sasl_ssl, ssl.endpoint.identification.algorithm: none}",
+            options: "{security.protocol: sasl_ssl, \(kerberos), ssl.endpoint.identification.algorithm: none}",
             needed: [.unnamedKafka]),
         Row(options: "{enable.sasl.oauthbearer.unsecure.jwt: true}", needed: [.unsignedJWT]),
     ]
