@@ -14,7 +14,7 @@ SOURCE, PAGE = TOP / "Config/carillon.yaml", TOP / "docs/configuration.md"
 OPTIONAL = {
     "redis": ["sentinel", "user", "password_file", "certificate_file", "key_file"],
     "apps[]": ["endpoint", "proxy", "proxy_password_file", "ca_file"],
-    "http": ["token_file"],
+    "http": ["url", "token_file"],
 }
 HEAD = """\
 # Configuration

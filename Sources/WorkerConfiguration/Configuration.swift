@@ -134,10 +134,18 @@ public struct Configuration: Sendable {
         public var host = "127.0.0.1"
         /// 0 for a free port.
         public var port: UInt16 = 9464
+        /// The address of the page for people, where it is not that of `listen` (`http.url`).
+        public var url: String?
         /// Names and token that clients must use.
         public var access = HTTPAccess()
 
         public init() {}
+
+        /// Whether a text can be a link: of its scheme, without spaces and signs of HTML.
+        package static func isAddress(_ text: String) -> Bool {
+            (text.hasPrefix("http://") || text.hasPrefix("https://")) && text.utf8.count <= 255
+                && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && !#"<>"'\`"#.utf8.contains($0) }
+        }
 
         /// Only this machine can reach it.
         public var isLoopback: Bool { WeakLink.isLoopback(host) }

@@ -81,8 +81,15 @@ struct ConfigurationReader {
     }
 
     private func http(_ root: Section, _ http: inout Configuration.HTTPSection) {
-        let section = root.optionalSection("http", keys: ["listen", "hosts", "token_file"])
+        let section = root.optionalSection("http", keys: ["listen", "url", "hosts", "token_file"])
         listen(section, &http)
+        if let url = section.string("url"), let node = section["url"] {
+            if Configuration.HTTPSection.isAddress(url) {
+                http.url = url
+            } else {
+                problems.add(node.mark, "http.url must be an address such as http://carillon-1.internal:9464/")
+            }
+        }
         for (text, mark) in section.strings("hosts") {
             guard (1...253).contains(text.utf8.count), text.utf8.allSatisfy(Self.isHostByte) else {
                 problems.add(

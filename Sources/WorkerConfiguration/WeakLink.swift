@@ -37,7 +37,7 @@ public struct WeakLink: Sendable, Equatable {
     public var note: String { "\(why) (waived: \(waiver.rawValue))" }
 
     /// - Returns: whether a host or `host:port` is this machine by its text: `localhost`, 127.0.0.0/8 or ::1.
-    static func isLoopback(_ place: String) -> Bool {
+    package static func isLoopback(_ place: String) -> Bool {
         if place == "::1" || place.hasPrefix("[::1]") { return true }
         let host = place.split(separator: ":", omittingEmptySubsequences: false).first ?? ""
         if host == "localhost" || host.hasSuffix(".localhost") { return true }

@@ -73,6 +73,22 @@ final class OperatorWatch {
         return facts
     }
 
+    /// The facts of this worker for the pages of the others.
+    func note(_ snapshot: ProcessSnapshot) -> FleetNote {
+        let view = last?.view
+        var note = FleetNote()
+        note.host = Self.host
+        note.health = snapshot.health.rawValue
+        note.version = WorkerProcess.version
+        if view?.intervalSeconds != nil {
+            note.pushRate = view?.attemptRates.first { $0.result == "accepted" }?.rate ?? 0
+        }
+        // Without a partition the end offsets are unknown.
+        if let view, view.assigned != 0 { note.lagRecords = view.lags.compactMap(\.records).reduce(0, +) }
+        note.oldestSeconds = view?.oldestSeconds
+        return note
+    }
+
     private func isOlder(_ nanos: UInt64, _ nowNanos: UInt64) -> Bool {
         last.map { nowNanos >= $0.look.atNanos &+ nanos } ?? true
     }

@@ -19,6 +19,8 @@ struct PageFacts: Sendable {
     var flow = FlowRing()
     /// The statistics of all workers; nil before they were read.
     var statistics: PageStatistics?
+    /// The workers of the group; empty before they were read.
+    var fleet = FleetWorkers()
     /// The machine's name.
     var host = ""
     var version = ""

@@ -26,10 +26,44 @@ struct StatusPage {
                 ("#process", "Process"),
             ],
             body: [
-                health, TraceForm(apps: snapshot.apps.map(\.id)).section, flow, outcomes, deadLetters, limits,
+                health, fleet, TraceForm(apps: snapshot.apps.map(\.id)).section, flow, outcomes, deadLetters, limits,
                 statistics, lanes, lag, connections, credentials, brokers, redis, apps, process,
             ].joined()
         ).markup
+    }
+
+    // MARK: - Workers
+
+    /// The workers of the group; without room where this is the only one.
+    var fleet: Markup {
+        let workers = facts.fleet.workers
+        guard workers.count > 1 else { return "<div id=\"fleet\" data-live hidden></div>" }
+        let well = workers.filter { $0.silentSeconds == nil && $0.note.health == ProcessSnapshot.Health.ok.rawValue }
+        let table = PageTable(
+            caption: "The workers of the group, each as of its last note",
+            columns: [
+                .init("worker"), .init("health"), .init("pushes a second", isNumber: true),
+                .init("records behind", isNumber: true), .init("oldest unsettled", isNumber: true), .init("version"),
+            ], rows: workers.map(row))
+        return PageFrame.section(
+            "fleet", "Workers", note: "\(well.count) of \(workers.count) are ok", isWide: true, folds: true,
+            isHealthy: well.count == workers.count, table.markup)
+    }
+
+    private func row(_ worker: FleetWorkers.Worker) -> [Markup] {
+        func number(_ value: Double?) -> Markup { value.map { "\(FigureText.number($0))" } ?? "–" }
+        let (note, name) = (worker.note, facts.fleet.name(of: worker))
+        let link: Markup = facts.fleet.link(to: worker).map { "<a href=\"\($0)\">\(name)</a>" } ?? "\(name)"
+        let state: Markup =
+            if let seconds = worker.silentSeconds {
+                PageState.bad.badge("no sign for \(FigureText.duration(seconds))")
+            } else {
+                (ProcessSnapshot.Health(rawValue: note.health)?.page ?? .quiet).badge("\(note.health)")
+            }
+        return [
+            worker.isThis ? "\(name) <span class=\"quiet\">this one</span>" : link, state, number(note.pushRate),
+            number(note.lagRecords), Self.duration(note.oldestSeconds), "\(note.version)",
+        ]
     }
 
     // MARK: - Flow

@@ -31,6 +31,7 @@ final class Pipeline {
     let newestBadges: NewestBadges
     let clock: ClockGuard
     let tokenLoss: TokenLossGuard
+    let fleet: FleetNotes
     let dataAge: DataAgeGuard
     let apps: AppTable
     let room: WorkRoom
@@ -85,6 +86,7 @@ final class Pipeline {
         room = WorkRoom(
             shard, work, intakes, fanOut: fanOut, sender: sender, parking: parking, userStates: userStates)
         counts = CountWriter(shard, intakes, otherGroup: dataAge.otherGroup)
+        fleet = FleetNotes(shard)
         ends = EventEnds(shard, work, intakes, parking: parking, digests: digests)
         parkedEvents = ParkedEvents(
             shard, work, intakes, apps: apps, fanOut: fanOut, sender: sender, recorder: recorder, parking: parking,
@@ -97,7 +99,8 @@ final class Pipeline {
             shard, work, lookup: lookup, fanOut: fanOut, claims: claims, dispatcher: dispatcher, sender: sender,
             recorder: recorder, userStates: userStates, bursts: bursts, digests: digests, badgeUpdates: badgeUpdates,
             newestBadges: newestBadges,
-            guards: GuardAnswers(tokenLoss: tokenLoss, clock: clock, dataAge: dataAge, counts: counts))
+            guards: GuardAnswers(
+                tokenLoss: tokenLoss, clock: clock, dataAge: dataAge, counts: counts, fleet: fleet))
         brokerAnswers = BrokerAnswers(
             shard, work, recorder: recorder, planner: planner, badgeUpdates: badgeUpdates, parking: parking,
             userStates: userStates, recipientEnds: dispatcher.ends, eventEnds: ends)

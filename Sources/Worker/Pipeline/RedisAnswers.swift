@@ -144,8 +144,12 @@ struct GuardAnswers {
     private let clock: ClockGuard
     private let dataAge: DataAgeGuard
     private let counts: CountWriter
+    private let fleet: FleetNotes
 
-    init(tokenLoss: TokenLossGuard, clock: ClockGuard, dataAge: DataAgeGuard, counts: CountWriter) {
+    init(
+        tokenLoss: TokenLossGuard, clock: ClockGuard, dataAge: DataAgeGuard, counts: CountWriter, fleet: FleetNotes
+    ) {
+        self.fleet = fleet
         self.tokenLoss = tokenLoss
         self.clock = clock
         self.dataAge = dataAge
@@ -163,6 +167,7 @@ struct GuardAnswers {
         case .beatLook: dataAge.didLookAtBeat(tag.ref.slot, count: reply.int64)
         case .beginCounting: counts.didBeginCounting(reply)
         case .count: counts.didCount(reply)
+        case .fleet: fleet.didRead(StateStore.fleet(reply))
         default: break
         }
     }

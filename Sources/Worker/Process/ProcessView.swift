@@ -19,6 +19,14 @@ package final class ProcessView {
     /// As of the start; shards read zones when they need them.
     private let lacksZones = !SystemZones().isPresent
     private var isDraining = false
+    /// The process's mark, from its first note on, and the group.
+    private var fleet: (this: String, group: String)?
+    private var fleetToldNanos: UInt64?
+    /// When somebody last read the page.
+    private var readNanos: UInt64?
+
+    private static let fleetNanos: UInt64 = 5_000_000_000
+    private static let readFreshNanos: UInt64 = 15_000_000_000
     private var times = ProblemTimes()
     /// The gauges of `carillon_ready` by part; nil is the process as a whole.
     private var readiness: [ProcessPart.Name?: Gauge] = [:]
@@ -64,9 +72,7 @@ package final class ProcessView {
                     oldestTurn: oldestTurn,
                     willExpose: { [unowned self] in showTurns() },
                     snapshot: { [unowned self] in snapshotWithTurn },
-                    facts: { [unowned self] in
-                        watch.facts(snapshotWithTurn, nowNanos: loop.nowNanos, wallMs: loop.wallMs)
-                    },
+                    facts: { [unowned self] in facts() },
                     ask: ask, askStatistics: askStatistics))
         } catch {
             throw StartFault(error, at: "http.listen")
@@ -74,6 +80,32 @@ package final class ProcessView {
     }
 
     package func close() { pages = nil }
+
+    /// The content of the page for somebody who reads it.
+    private func facts() -> PageFacts {
+        readNanos = loop.nowNanos
+        var facts = watch.facts(snapshotWithTurn, nowNanos: loop.nowNanos, wallMs: loop.wallMs)
+        if let fleet, let entries = snapshot.shards.first?.fleet {
+            facts.fleet = FleetWorkers(entries, this: fleet.this, group: fleet.group)
+        }
+        return facts
+    }
+
+    /// Somebody reads the page now.
+    var isRead: Bool { readNanos.map { loop.nowNanos < $0 &+ Self.readFreshNanos } ?? false }
+
+    /// What the process tells the pages of all workers; nil where it was told in the last seconds.
+    func dueFleetNote(_ mark: String, _ configuration: Configuration) -> [UInt8]? {
+        let now = loop.nowNanos
+        if let fleetToldNanos, now < fleetToldNanos &+ Self.fleetNanos { return nil }
+        fleetToldNanos = now
+        fleet = (mark, configuration.kafka.group)
+        var note = watch.note(snapshot)
+        note.group = configuration.kafka.group
+        note.port = port
+        note.url = PageAddress.url(of: configuration.http, port: port)
+        return note.json
+    }
 
     /// The snapshot as of this moment.
     private var snapshotWithTurn: ProcessSnapshot { snapshot.withTurn(secondsAgo: oldestTurn()) }

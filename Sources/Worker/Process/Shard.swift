@@ -56,6 +56,11 @@ public actor Shard {
     /// The present state of the shard.
     public func status() -> ShardStatus? { runtime?.status() }
 
+    /// Writes the process's note for the operator's pages of all workers; nil: it ends.
+    func tellFleet(_ id: String, _ note: [UInt8]?, readsAll: Bool) {
+        runtime?.tellFleet(id, note, readsAll: readsAll)
+    }
+
     /// Stops reading, finishes open work and commits it. Returns false if `seconds` passed first; the next owner then
     /// reads unsettled records again.
     public func settle(seconds: Double) async -> Bool {

@@ -90,7 +90,7 @@ package final class ShardRuntime: PipelineOwner {
             }
         }
         let (intakes, figures) = (pipeline.intakes, pipeline.figures)
-        return ShardStatus(
+        var status = ShardStatus(
             index: index, assignedPartitions: intakes.assignedCount, pausedPartitions: intakes.pausedCount,
             kafkaReach: intakes.kafkaReach, isRedisReady: pipeline.shard.store.client.isWhole,
             redisFault: pipeline.shard.store.client.faultText,
@@ -117,6 +117,13 @@ package final class ShardRuntime: PipelineOwner {
             redisPlaces: pipeline.shard.store.client.places,
             evictingPolicy: pipeline.tokenLoss.evictingPolicy,
             goesOnWithOlderData: !pipeline.dataAge.stopsReading)
+        status.fleet = pipeline.fleet.entries
+        return status
+    }
+
+    /// The process's note for the operator's pages of all workers; nil: it ends.
+    func tellFleet(_ id: String, _ note: [UInt8]?, readsAll: Bool) {
+        pipeline.fleet.tell(id, note, readsAll: readsAll)
     }
 
     /// Applies a reload's changes (`ConfigurationChange`) and new apps. Removed apps remain.

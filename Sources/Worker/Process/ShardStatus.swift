@@ -67,6 +67,8 @@ public struct ShardStatus: Sendable {
     public var redisPlaces: [RedisPlace] = []
     /// The `maxmemory-policy` of a Redis server that may evict state; nil if none may.
     public var evictingPolicy: String?
+    /// The notes of all workers, while the operator's page is read; the first shard has them.
+    var fleet: [StateStore.FleetEntry] = []
     /// It reads on although Redis has older data (`token_loss: alarm`).
     public var goesOnWithOlderData = false
 

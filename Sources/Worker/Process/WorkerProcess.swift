@@ -24,6 +24,8 @@ public actor WorkerProcess {
     private let registry: MetricsRegistry
     private(set) var shards: [Shard] = []
     let view: ProcessView
+    /// Names the process among all workers (`ProcessShared.mark`); nil before the shards start.
+    private var mark: String?
     private var sampler: Task<Void, Never>?
 
     private static let sampleInterval = Duration.milliseconds(250)
@@ -116,6 +118,7 @@ public actor WorkerProcess {
     private func startShards(onFatal: @escaping @Sendable (FatalCause) -> Void) async throws(StartFault) {
         let count = configuration.shardCount
         let shared = ProcessShared(shardCount: count, timesStages: timesStages, wallClock: wallClock)
+        mark = shared.mark
         for index in 0..<count {
             let shard: Shard
             do throws(LoopFault) {
@@ -150,6 +153,8 @@ public actor WorkerProcess {
             if let status = await shard.status() { statuses.append(status) }
         }
         view.show(statuses)
+        guard let mark, let note = view.dueFleetNote(mark, configuration) else { return }
+        await shards.first?.tellFleet(mark, note, readsAll: view.isRead)
     }
 
     /// Stops reading, finishes open work within `drain_s`, commits and leaves the group. Returns true if nothing was
@@ -162,6 +167,7 @@ public actor WorkerProcess {
         // With brokers that answer, leaving takes some milliseconds; without, it must end all the same.
         let isSettled = await ofEach { await $0.settle(seconds: seconds - min(2.5, seconds / 2)) }
         sampler?.cancel()
+        if let mark { await shards.first?.tellFleet(mark, nil, readsAll: false) }
         let isLeft = await ofEach { await $0.leave(untilNanos: endNanos) }
         let isDrained = isSettled && isLeft
         view.close()

@@ -27,6 +27,7 @@ import Redis
 /// | `c:w:{h<n>}` | hash | the heartbeat of a server: `n` count, `t` its time, `p`+partition below which user state is applied, `g` group of the workers, `gt` time of its last beat | none |
 /// | `c:w:{h<n>}loss` | hash | the server returned with older data: where user state is applied again from | until it is |
 /// | `c:w:{accepted}` | string | when an operator accepted that tokens are lost, Unix ms | 24 h |
+/// | `c:w:{fleet}` | hash | `w`+mark of a process: its note for the operator's pages (JSON), `t`+mark: when | 10 min; 24 h after the last one |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
 /// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that DND held back, and those of an open digest | 48 h, ≤ 1000 |
 /// | `c:q:{q<n>}` | zset | users with a due digest, by time; under a lease, by its end | until done |

@@ -227,6 +227,7 @@ struct ConfigurationProblemTests {
             "waivers: [plain]",
             "no waiver is called \"plain\"; there are plain_redis, plain_sasl, unverified_kafka, unnamed_kafka, "
                 + "kafka_plugins, unsigned_jwt"),
+        top("http: {url: 'javascript:x'}", "http.url must be an address such as http://carillon-1.internal:9464/"),
         top("http: {listen: 9464}", "http.listen must be host:port, such as 127.0.0.1:9464"),
         top("http: {listen: ':80'}", "http.listen must name its host; 0.0.0.0 for all addresses"),
         top("shards: -1", "shards must be a whole number from 0 to 1024"),

@@ -40,6 +40,8 @@ enum Question: UInt8 {
     case keyCount, lossAccepted, time
     // A server's heartbeat, its count alone, and the end of a replay; the slot is the server's number.
     case beat, beatLook, endReplay
+    /// The note for the operator's pages of all workers.
+    case fleet
     // The positions of new partitions, and a flush of the statistics.
     case beginCounting, count
     /// A push at APNs.
@@ -165,6 +167,7 @@ extension Question {
         case .beat: Row(.aside, .other, .array)
         case .beatLook: Row(.aside, .other, .text)
         case .endReplay: Row(.aside, .other, .any)
+        case .fleet: Row(.aside, .other, .array)
         case .beginCounting: Row(.aside, .other, .array)
         case .count: Row(.aside, .other, .array)
         case .push: Row(.nobody, .send, .any)
