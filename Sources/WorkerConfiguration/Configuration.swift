@@ -47,6 +47,8 @@ public struct Configuration: Sendable {
         public var topics = Topics()
         /// librdkafka's own properties, with secret files already read.
         public var options: [String: String] = [:]
+        /// `traceparent`: whether that header of events records goes into the records about the event.
+        public var readsTraceparents = false
 
         public init(brokers: String) {
             self.brokers = brokers

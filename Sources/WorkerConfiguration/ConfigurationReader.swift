@@ -480,13 +480,15 @@ struct ConfigurationReader {
 
     func kafka(_ root: Section) -> Configuration.KafkaSection {
         guard
-            let section = root.section("kafka", keys: ["brokers", "group", "topics", "options", "secret_files"])
+            let section = root.section(
+                "kafka", keys: ["brokers", "group", "topics", "traceparent", "options", "secret_files"])
         else {
             problems.add(root.mark, "kafka is missing; it needs brokers at least")
             return Configuration.KafkaSection(brokers: "")
         }
         var kafka = Configuration.KafkaSection(brokers: section.requiredString("brokers") ?? "")
         if let group = section.string("group") { kafka.group = group }
+        if let reads = section.bool("traceparent") { kafka.readsTraceparents = reads }
         topics(section, &kafka.topics)
         var marks = ["brokers": section["brokers"]?.mark, "group": section["group"]?.mark]
         options(section, &kafka.options, &marks)

@@ -80,6 +80,7 @@ public struct EffectiveConfiguration: Sendable {
             sms: push.sms
             dead_letter: push.dead-letter
             state_results: push.state-results
+          traceparent: false
           options: {}
           secret_files: {}
         redis: { timeout_ms: 2000 }

@@ -95,6 +95,7 @@ class SmallWorld:
         options = {"session_ms": 6000, "shards": 1, "in_flight": 100, "window": 20_000}
         text = configuration(self.broker.bootstrap, self.redis.place, self.simulator, **options)
         config = {**yaml.safe_load(text), "state_results": True}
+        config["kafka"]["traceparent"] = True
         first = config["apps"][0]
         common = {name: first[name] for name in ("environment", "endpoint", "ca_file", "credentials")}
         config["apps"] += [{**common, **app} for app in apps]
@@ -113,7 +114,7 @@ class SmallWorld:
     def bootstrap(self) -> str:
         return self.broker.bootstrap
 
-    def write(self, topic: str, key: str, value: dict[str, Any] | bytes) -> Place:
+    def write(self, topic: str, key: str, value: dict[str, Any] | bytes, headers: dict[str, str] | None = None) -> Place:
         """Writes a record and returns its place; the broker has it then."""
         places: list[Place] = []
         raw = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
@@ -122,7 +123,7 @@ class SmallWorld:
             assert error is None, error
             places.append(Place(topic, message.partition(), message.offset()))
 
-        self.producer.produce(topic, key=key, value=raw, on_delivery=note)
+        self.producer.produce(topic, key=key, value=raw, headers=headers or {}, on_delivery=note)
         assert self.producer.flush(20) == 0 and places, "the broker takes no records"
         return places[0]
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import urllib.request
 from typing import Any
 
 import pytest
 
 from chaos.servers import now_ms
 from docs.tests.schemas import SCHEMAS, complaints, unknown_fields
-from docs.tests.small_world import BAD, DEAD, EVENTS, USER_STATE, SmallWorld
+from docs.tests.small_world import BAD, DEAD, EVENTS, USER_STATE, SmallWorld, Written
 
 OUTPUTS = {
     "im.deliveries": "deliveries.json",
@@ -18,6 +19,9 @@ OUTPUTS = {
     "push.sms": "sms.json",
     "push.state-results": "state-results.json",
 }
+
+
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 class Story:
@@ -44,7 +48,7 @@ class Story:
         conversation = {"conv": {"id": f"c-{uid}", "type": "p2p"}, "from": {"uid": "alice", "nick": "Alice"}}
         record = {**head, "msg_id": f"m-{self.count}", **conversation, "to": {"uids": [uid]}, **fields}
         record.setdefault("push", {"content": "hello"})
-        self.world.write(EVENTS, f"c-{uid}", record)
+        self.world.write(EVENTS, f"c-{uid}", record, headers={"traceparent": PARENT})
         return record
 
 
@@ -105,6 +109,40 @@ def test_the_worker_writes_every_field_of_the_schema(played: SmallWorld, topic: 
     if topic in ("push.results", "push.state-results", "push.sms"):
         word = {"push.results": "verdict", "push.state-results": "outcome", "push.sms": "reason"}[topic]
         assert set(schema["properties"][word]["enum"]) == {record[word] for record in records}
+
+
+def test_the_trace_context_of_an_event_is_in_its_records(played: SmallWorld) -> None:
+    """By way of carillon.parked and carillon.chunks too; a malformed one is in none, and counted."""
+    story = Story(played)
+    story.count = 1000
+    later = story.message("bob", push={"content": "later", "send_at_ms": now_ms() + 1_500})
+    members = {f"member-{index}": 0 for index in range(2_100)}
+    played.redis.client().hset("g:{im:crowd}", mapping=members)
+    large = story.message("nobody", conv={"id": "crowd", "type": "group"}, to={})
+    head = {"v": 1, "kind": "message", "app": "im", "sent_ms": now_ms(), "push": {"content": "hello"}, "to": {"uids": ["bob"]}}
+    head |= {"conv": {"id": "c-bad", "type": "p2p"}, "from": {"uid": "alice"}, "event_id": "bad-parent", "msg_id": "bad-parent"}
+    played.write(EVENTS, "c-bad", head, headers={"traceparent": "00-1-2-3"})
+
+    def of(event: str, verdict: str) -> dict[str, Any]:
+        def wanted(record: Written) -> bool:
+            value = record.json()
+            return value["event_id"] == event and value["verdict"] == verdict
+
+        return played.await_written("push.results", wanted).json()
+
+    assert of(later["event_id"], "parked")["traceparent"] == PARENT
+    assert of(later["event_id"], "accepted")["traceparent"] == PARENT
+    assert "traceparent" not in of("bad-parent", "accepted")
+    played.settle(EVENTS, USER_STATE)
+    played.settle("carillon.chunks")
+    results = [record.json() for record in played.read("push.results")]
+    crowd = [result for result in results if result["event_id"] == large["event_id"]]
+    assert len(crowd) == len(members) and all(result["traceparent"] == PARENT for result in crowd)
+    deliveries = [record.json() for record in played.read("im.deliveries")]
+    own = [delivery for delivery in deliveries if delivery["event"]["event_id"].startswith("out-")]
+    assert own and all(delivery["traceparent"] == PARENT for delivery in own)
+    with urllib.request.urlopen(f"http://127.0.0.1:{played.worker.port}/metrics", timeout=30) as answer:
+        assert "carillon_malformed_traceparents_total 1" in answer.read().decode()
 
 
 def test_dead_letters_have_the_headers_of_the_schema(played: SmallWorld) -> None:

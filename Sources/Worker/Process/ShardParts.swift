@@ -68,6 +68,7 @@ struct ShardParts {
             records: configuration.window.records, span: configuration.apps.count > 1 ? PipelineLimits.sharedSpan : 0,
             bytes: configuration.window.bytes)
         limits.directMax = configuration.planner.directMax
+        limits.readsTraceparents = configuration.kafka.readsTraceparents
         limits.lanes = configuration.lanes
         limits.group = configuration.kafka.group
         limits.isShared = configuration.apps.count > 1

@@ -13,6 +13,9 @@ import Testing
             app: "im", conversation: "g\"1", part: 7, members: members,
             source: EventSource(partition: 3, offset: 9, kafkaMs: 17), raw: Array("{\"v\":1}\n\n".utf8))
         #expect(chunk.bytes.withUnsafeBytes { ChunkRecord($0) } == chunk)
+        var traced = chunk
+        traced.source.traceparent = Traceparent(TraceparentTests.good)
+        #expect(traced.bytes.withUnsafeBytes { ChunkRecord($0) } == traced && traced != chunk)
         #expect(chunk.key == "img\"1#7")
     }
 

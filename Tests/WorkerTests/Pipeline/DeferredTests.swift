@@ -16,7 +16,9 @@ import Testing
     private static func record(_ uid: String?, part: UInt8? = nil) -> ParkedRecord {
         var record = ParkedRecord(
             ParkedEvent(
-                app: "im", id: "mabc", raw: raw, source: EventSource(partition: 4, offset: 9, kafkaMs: 3),
+                app: "im", id: "mabc", raw: raw,
+                source: EventSource(
+                    partition: 4, offset: 9, kafkaMs: 3, traceparent: Traceparent(TraceparentTests.good)),
                 conversation: "c\"", part: part), uid: uid, cause: .retryAfter, dueMs: 17, writtenMs: 5)
         record.process = "1x"
         record.client = "production/default"
@@ -190,6 +192,7 @@ import Testing
         add("facts", record.facts.isEmpty ? [] : ["\(record.facts.rawValue)"])
         add("silent", record.silentConnections.flatMap { [$0.device, "\($0.epoch)"] })
         add("names", record.formerNames.map { "\($0)" })
+        add("traceparent", record.source.traceparent.map { [$0.text] } ?? [])
         add("later", record.later.isEmpty ? [] : ["1"])
         #expect(record.raw == Array(#"{"v":1}"#.utf8))
         return words.joined(separator: ", ")

@@ -52,6 +52,8 @@ final class PipelineMetrics {
     private var unknownFieldRecords: [InputClass: [String: Counter]] = [:]
     private let unusualEventKeys: Counter
     private let unusualStateKeys: Counter
+    /// Headers of events records that are not used.
+    let malformedTraceparents: Counter
     /// Fields without a name in hashes that others write.
     let emptyMembers: Counter
     let emptyDevices: Counter
@@ -126,6 +128,9 @@ final class PipelineMetrics {
         }
         unusualEventKeys = counter("unusual_keys_total", Self.unusualKeys, [("kind", "events")])
         unusualStateKeys = counter("unusual_keys_total", Self.unusualKeys, [("kind", "user_state")])
+        malformedTraceparents = counter(
+            "malformed_traceparents_total",
+            "Headers traceparent of events records that are malformed, and not passed on.")
         emptyMembers = counter("empty_fields_total", Self.emptyFields, [("key", "g")])
         emptyDevices = counter("empty_fields_total", Self.emptyFields, [("key", "p")])
         for rule in BadRecord.Rule.allCases {

@@ -278,6 +278,8 @@ struct PipelineLimits {
     var lanes = LaneShares()
     /// A group with more members is divided into chunks.
     var directMax = 2_000
+    /// Whether the header `traceparent` of events records is read (`kafka.traceparent`).
+    var readsTraceparents = false
     /// The consumer group, for the log.
     var group = ""
     /// Members read per step of a group's scan.

@@ -34,6 +34,7 @@ struct ChunkRecord: Sendable, Equatable {
         if source.kafkaMs > 0 { writer.member("kafka_ms", source.kafkaMs) }
         writer.member("partition", Int64(source.partition))
         writer.member("offset", source.offset)
+        writer.member("traceparent", ifPresent: source.traceparent?.text)
         writer.key("uids")
         writer.beginArray()
         for member in members { writer.string(member.uid) }
@@ -75,9 +76,6 @@ struct ChunkRecord: Sendable, Equatable {
         }
         self.init(
             app: app, conversation: conversation, part: Int(clamping: part), members: members,
-            source: EventSource(
-                partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
-                kafkaMs: tree["kafka_ms"]?.int ?? 0),
-            raw: Array(bytes[bytes.index(after: end)...]))
+            source: EventSource(ofHead: tree), raw: Array(bytes[bytes.index(after: end)...]))
     }
 }

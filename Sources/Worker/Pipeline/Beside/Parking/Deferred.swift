@@ -22,7 +22,7 @@ struct Deferred: Sendable, Equatable {
     static let recordMax = 1_000_000
     private static let known: Set<String> = [
         "v", "case", "app", "id", "conv", "part", "process", "cause", "due_ms", "at_ms", "kafka_ms", "partition",
-        "offset", "client", "chunk", "names", "flags", "open",
+        "offset", "client", "chunk", "names", "flags", "open", "traceparent",
     ]
 
     /// The form of the bytes.
@@ -71,6 +71,7 @@ struct Deferred: Sendable, Equatable {
             writer.member("offset", first.source.offset)
         }
         writer.member("client", ifPresent: first.client)
+        writer.member("traceparent", ifPresent: first.source.traceparent?.text)
         if !first.formerNames.isEmpty {
             writer.key("names")
             writer.beginArray()
@@ -178,7 +179,7 @@ extension EventSource {
     init(ofHead tree: JSONTree) {
         self.init(
             partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
-            kafkaMs: tree["kafka_ms"]?.int ?? 0)
+            kafkaMs: tree["kafka_ms"]?.int ?? 0, traceparent: tree["traceparent"]?.string.flatMap(Traceparent.init))
     }
 }
 

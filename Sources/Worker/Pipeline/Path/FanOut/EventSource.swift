@@ -6,6 +6,8 @@ struct EventSource: Equatable, Sendable {
     var offset: Int64 = -1
     /// The broker's timestamp, Unix ms; 0 if it gave none.
     var kafkaMs: Int64 = 0
+    /// The record's header; nil: it had none, or none is read (`kafka.traceparent`).
+    var traceparent: Traceparent?
 
     /// Whether both are of one partition, and this one is the earlier.
     func isBefore(_ other: EventSource) -> Bool { partition == other.partition && offset < other.offset }

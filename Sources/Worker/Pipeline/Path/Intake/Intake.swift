@@ -334,7 +334,8 @@ final class Intake {
         let origin = EventJob.Origin(
             partition: record.partition, place: place,
             source: EventSource(
-                partition: record.partition.partition, offset: record.offset, kafkaMs: time?.ms ?? 0))
+                partition: record.partition.partition, offset: record.offset, kafkaMs: time?.ms ?? 0,
+                traceparent: shard.limits.readsTraceparents && inputClass == .events ? traceparent(of: record) : nil))
         guard let value = record.value else {
             return reject(BadRecord(.empty, "the record is null"), key: record.key, value: nil, origin)
         }
@@ -351,6 +352,14 @@ final class Intake {
         } catch {
             reject(error, key: record.key, value: value, origin)
         }
+    }
+
+    /// Nil for a record without the header. One that is malformed is counted.
+    private func traceparent(of record: borrowing KafkaRecord) -> Traceparent? {
+        guard let text = record.header(Traceparent.header) else { return nil }
+        let read = Traceparent(text)
+        if read == nil { shard.metrics.malformedTraceparents.add() }
+        return read
     }
 
     /// Reads the records that are only checked yet.

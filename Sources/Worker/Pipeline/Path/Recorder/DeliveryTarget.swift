@@ -29,10 +29,12 @@ struct DeliveryTarget {
 
     /// A whole record: the original event and all its devices on one gateway.
     static func writeRecord(
-        of targets: [DeliveryTarget], gateway: String, app: String, event raw: [UInt8], to writer: inout JSONWriter
+        of targets: [DeliveryTarget], gateway: String, app: String, event raw: [UInt8],
+        traceparent: Traceparent? = nil, to writer: inout JSONWriter
     ) {
         writer.beginRecord(app: app)
         writer.member("gateway", gateway)
+        if let traceparent { writer.member("traceparent", traceparent.text) }
         writer.key("event")
         writer.raw(raw)
         writer.key("to")

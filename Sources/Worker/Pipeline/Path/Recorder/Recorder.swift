@@ -79,6 +79,7 @@ final class Recorder {
         let isActivity = parked.id.hasPrefix(PairKind.liveActivity.rawValue)
         OutcomeRecord.begin(
             in: &writer, app: app.id, eventID: eventID, msgID: isActivity ? "" : String(parked.id.dropFirst()))
+        writer.member("traceparent", ifPresent: parked.source.traceparent?.text)
         record.finish(in: &writer, atMs: shard.nowMs)
         outbox.send(topics.results, key: record.uid, value: writer, tag: Tag.noteBits)
     }
@@ -103,6 +104,7 @@ final class Recorder {
         }
         // Separate, because a group may turn out to be giant later.
         writer.member("lane", event.lane)
+        if let traceparent = event.origin?.source.traceparent { writer.member("traceparent", traceparent.text) }
         record.finish(in: &writer, atMs: shard.nowMs)
         return true
     }
@@ -153,7 +155,11 @@ final class Recorder {
         shard.metrics.deadLetter(bad.why.rule)
         // A producer with a wrong schema causes one per record.
         if let suppressed = rejectionLines.admit(bad.why.rule, nowNanos: shard.nowNanos) {
-            shard.log.warning(
+            var log = shard.log
+            if let traceparent = bad.origin.source.traceparent {
+                log = log.with(["traceparent": .string(traceparent.text)])
+            }
+            log.warning(
                 "a record went to the dead-letter topic",
                 [
                     "topic": .string(bad.topic), "partition": .int(Int(bad.origin.partition.partition)),
@@ -406,7 +412,8 @@ final class Recorder {
         let raw = event.raw
         var writer = JSONWriter(reservingCapacity: raw.count + 160 * batch.targets.count + 64)
         DeliveryTarget.writeRecord(
-            of: batch.targets, gateway: batch.gateway, app: event.app.id, event: raw, to: &writer)
+            of: batch.targets, gateway: batch.gateway, app: event.app.id, event: raw,
+            traceparent: event.origin?.source.traceparent, to: &writer)
         event.openParts += 1
         event.unackedDeliveries += 1
         deliveryBytes += raw.count
