@@ -211,3 +211,226 @@ public final class Server {
         lookAtTimes()
     }
 }
+
+/// The way of a command through the server's rules, in the order of Redis.
+extension Server {
+    /// A command of a connection.
+    func serve(_ words: [Bytes]) -> Reply {
+        let reply: Reply
+        let wasAsking = client.isAsking
+        do throws(RedisError) {
+            reply = try admitted(words)
+        } catch {
+            if client.queue != nil { client.isQueueBroken = true }
+            reply = .error(error)
+        }
+        if wasAsking { client.isAsking = false }
+        return reply
+    }
+
+    private func admitted(_ words: [Bytes]) throws(RedisError) -> Reply {
+        let command = try find(words)
+        if client.user == nil, !command.flags.contains(.beforeLogin) {
+            throw RedisError("NOAUTH Authentication required.")
+        }
+        let flags = flags(of: command, words)
+        try checkRights(command, words)
+        try checkPlace(command, words, writes: flags.contains(.write))
+        if flags.contains(.deniesOOM), isFull { throw .outOfMemory }
+        if flags.contains(.write), !isReplica {
+            if troubles.cannotSave { throw .cannotSave }
+            if replication.liveReplicas < options.minReplicas { throw .noReplicas }
+        }
+        if flags.contains(.write), isReplica { throw .readOnly }
+        if isStale, !flags.contains(.whileStale) { throw .masterDown }
+        if troubles.isLoading, !flags.contains(.whileLoading) { throw .loading }
+        if troubles.isBusy, !flags.contains(.whileBusy) { throw .busy }
+        let isControl = ["exec", "discard", "multi", "quit", "reset", "watch"].contains(command.name)
+        if client.queue != nil, !isControl {
+            client.queue?.append(words)
+            return .status("QUEUED")
+        }
+        return perform(command, words)
+    }
+
+    /// The command by its name, with enough words.
+    func find(_ words: [Bytes]) throws(RedisError) -> Command {
+        let name = words.first ?? []
+        guard let command = CommandTable.command(name), sentinel == nil || SentinelView.knows(command.name) else {
+            var rest = ""
+            for word in words.dropFirst() where rest.utf8.count < 128 {
+                rest += "'\(utf8(word.prefix(128 - rest.utf8.count).prefix { $0 != 0 }))' "
+            }
+            throw RedisError("ERR unknown command '\(utf8(name.prefix(128)))', with args beginning with: \(rest)")
+        }
+        if let word = command.subcommand(words), command.subcommands[word] == nil {
+            throw .unknownSubcommand(words[1], of: command.name.uppercased())
+        }
+        guard command.takes(words) else { throw .argumentCount(command.fullName(words)) }
+        return command
+    }
+
+    /// A script's own flags replace those of EVAL.
+    private func flags(of command: Command, _ words: [Bytes]) -> Command.Flags {
+        guard command.flags.contains(.script), let script = ScriptHead.of(command, words, scripts) else {
+            return command.flags
+        }
+        return script.commandFlags(command.flags)
+    }
+
+    private func checkRights(_ command: Command, _ words: [Bytes]) throws(RedisError) {
+        guard !command.flags.contains(.beforeLogin), let user = client.user.flatMap({ users[$0] }) else { return }
+        if !user.mayRun(command, words) {
+            let subject = options.hasShortestDigits ? "User \(user.name)" : "this user"
+            throw RedisError("NOPERM \(subject) has no permissions to run the '\(command.fullName(words))' command")
+        }
+        // A script needs both rights of its keys.
+        let keys = command.keys(in: words)
+        let isScript = command.flags.contains(.script) && !command.name.hasSuffix("_ro")
+        let isWrite = isScript || command.flags.contains(.write)
+        if (isScript && !user.mayUse(keys, writes: false)) || !user.mayUse(keys, writes: isWrite) {
+            throw RedisError(
+                options.hasShortestDigits
+                    ? "NOPERM No permissions to access a key"
+                    : "NOPERM this user has no permissions to access one of the keys used as arguments")
+        }
+    }
+
+    /// Runs a command that may run. Its effects go to the replicas, also those of a script that then failed.
+    func perform(_ command: Command, _ words: [Bytes]) -> Reply {
+        commandCounts[command.fullName(words), default: 0] += 1
+        rewrite = nil
+        let reply: Reply
+        do throws(RedisError) {
+            reply = try command.run(self, Arguments(words: words))
+        } catch {
+            reply = .error(error)
+        }
+        if command.flags.contains(.write), !reply.isError {
+            noteWrite(words)
+            if stream.isWanted { effects += rewrite ?? [words] }
+        }
+        rewrite = nil
+        if !isInScript, !effects.isEmpty {
+            for effect in effects { stream.append(effect, database: client.database) }
+            effects = []
+        }
+        return reply
+    }
+}
+
+/// The rules for a command that a script calls, in the order of Redis.
+extension Server {
+    func call(_ words: [Bytes]) -> Reply {
+        do throws(RedisError) {
+            let command = try callable(words)
+            return perform(command, words)
+        } catch {
+            return .error(error)
+        }
+    }
+
+    private func callable(_ words: [Bytes]) throws(RedisError) -> Command {
+        guard let command = CommandTable.command(words.first ?? []) else {
+            throw RedisError("ERR Unknown Redis command called from script")
+        }
+        guard command.takes(words) else {
+            throw RedisError("ERR Wrong number of args calling Redis command from script")
+        }
+        if command.flags.contains(.notInScripts) {
+            throw RedisError("ERR This Redis command is not allowed from script")
+        }
+        if isStale, !command.flags.contains(.whileStale) {
+            throw RedisError("ERR Can not execute the command on a stale replica")
+        }
+        try checkScriptRights(command, words)
+        if command.flags.contains(.write) {
+            try checkScriptWrite()
+        }
+        if command.flags.contains(.deniesOOM), scriptRun.beganFull, !scriptRun.hasWritten,
+            !scriptRun.flags.contains(.allowOOM)
+        {
+            throw .outOfMemory
+        }
+        if command.flags.contains(.write) { scriptRun.hasWritten = true }
+        try checkScriptPlace(command, words)
+        return command
+    }
+
+    private func checkScriptRights(_ command: Command, _ words: [Bytes]) throws(RedisError) {
+        guard let user = client.user.flatMap({ users[$0] }) else { return }
+        let isNew = options.hasShortestDigits
+        if !user.mayRun(command, words) {
+            throw RedisError(
+                isNew
+                    ? "ERR ACL failure in script: User \(user.name) has no permissions to run the "
+                        + "'\(command.fullName(words))' command"
+                    : "ERR The user executing the script can't run this command or subcommand")
+        }
+        if !user.mayUse(command.keys(in: words), writes: command.flags.contains(.write)) {
+            throw RedisError(
+                isNew
+                    ? "ERR ACL failure in script: No permissions to access a key"
+                    : "ERR The user executing the script can't access at least one of the keys mentioned in the command "
+                        + "arguments")
+        }
+    }
+
+    private func checkScriptWrite() throws(RedisError) {
+        if scriptRun.isReadOnly { throw RedisError("ERR Write commands are not allowed from read-only scripts.") }
+        if scriptRun.hasWritten { return }
+        if isReplica { throw .readOnly }
+        if troubles.cannotSave { throw .cannotSave }
+        if replication.liveReplicas < options.minReplicas { throw .noReplicas }
+    }
+}
+
+extension Server {
+    /// Refuses a command whose keys belong to another node, in the order of Redis' checks.
+    func checkPlace(_ command: Command, _ words: [Bytes], writes: Bool) throws(RedisError) {
+        guard let node = clusterNode else { return }
+        let keys = command.keys(in: words)
+        guard let first = keys.first else { return }
+        let slot = Slot.of(first)
+        guard let owner = node.map.owners[slot] else { throw RedisError("CLUSTERDOWN Hash slot not served") }
+        guard keys.allSatisfy({ Slot.of($0) == slot }) else {
+            throw RedisError("CROSSSLOT Keys in request don't hash to the same slot")
+        }
+        if node.map.isDown { throw RedisError("CLUSTERDOWN The cluster is down") }
+        let missing = keys.count { !databases[0].contains($0) }
+        if owner == node.index, let target = node.leaving[slot], missing > 0 {
+            if missing < keys.count { throw Self.tryAgain }
+            throw RedisError("ASK \(slot) \(node.peers[target].address)")
+        }
+        if owner != node.index, node.arriving[slot] != nil, client.isAsking {
+            if keys.contains(where: { $0 != first }), missing > 0 { throw Self.tryAgain }
+            return
+        }
+        if client.readsReplica, !writes, node.map.masters[node.index] == owner { return }
+        if owner != node.index { throw RedisError("MOVED \(slot) \(node.peers[owner].address)") }
+    }
+
+    private static let tryAgain = RedisError("TRYAGAIN Multiple keys request during rehashing of slot")
+
+    /// The same rules for a command of a script, which are no redirects there.
+    func checkScriptPlace(_ command: Command, _ words: [Bytes]) throws(RedisError) {
+        guard isCluster else { return }
+        let isWrite = command.flags.contains(.write)
+        do throws(RedisError) {
+            try checkPlace(command, words, writes: isWrite)
+        } catch {
+            throw RedisError(
+                error.text.hasPrefix("CLUSTERDOWN The")
+                    ? "ERR Script attempted to execute a command while the cluster is down"
+                    : "ERR Script attempted to access a non local key in a cluster node")
+        }
+        guard let slot = command.keys(in: words).first.map({ Slot.of($0) }),
+            scriptRun.flags.isDisjoint(with: [.allowCrossSlot, .isOld])
+        else { return }
+        if let own = scriptRun.slot, own != slot { throw Self.scriptCrossesSlots }
+        scriptRun.slot = slot
+    }
+
+    private static let scriptCrossesSlots = RedisError(
+        "ERR Script attempted to access keys that do not hash to the same slot")
+}

@@ -165,3 +165,150 @@ struct HistoryOfOneDay {
                 hasLocal: false, openConversation: nil))
     }
 }
+
+extension HistoryOfOneDay {
+    /// A worker's clock is late, and records have no usable Kafka time.
+    mutating func readLate(by ms: Int64 = 45_000, hasOddTimes: Bool = true) {
+        (allowance.clockSlackMs, allowance.unseenClockMs) = (ms, ms)
+        allowance.hasOddTimes = hasOddTimes
+    }
+
+    /// The second message, which was sent at the beginning of a second, has the life of one that was sent a millisecond before.
+    mutating func beginEarlier(hasOddTimes: Bool) {
+        allowance.hasOddTimes = hasOddTimes
+        observed.pushes[1].expiration = observed.pushes[1].expiration.map { $0 - 1 }
+    }
+
+    /// A Live Activity has an update, whose time is that late.
+    mutating func update(secondsLate: Int64) {
+        state("s2", .bind(device: "d1", token: "a1", type: .activity), at: 2)
+        send("e3", "e3", conversation: "a", seq: 0, kind: .activity, at: 50) {
+            $0.activity = Sent.Activity(id: "a", step: .update)
+        }
+        push("e3", pid: "p3", badge: nil, to: "a1", at: 51) {
+            $0.payload = .object([
+                "aps": .object([
+                    "timestamp": .number(Self.ms(50) / 1000 - secondsLate), "event": .text("update"),
+                    "content-state": .object(["event": .text("e3")]),
+                ])
+            ])
+            ($0.type, $0.topic, $0.priority) = ("liveactivity", "com.example.im.push-type.liveactivity", 10)
+            $0.body = nil
+        }
+        outcome("e3", "accepted", "ok", device: "d1", pid: "p3", at: 52)
+    }
+
+    /// The phone waits for a desktop, which is live until the last message.
+    mutating func waitForDesktop() {
+        move("pc", "fg", isDesktop: true, at: 15)
+        move("pc", "off", isDesktop: true, at: 60)
+        state("s2", .desktopPolicy(pushes: false, holdSeconds: 0), at: 16)
+    }
+
+    /// Redis returns with older data, without the lease of the gateway.
+    mutating func loseLease(renewedAt seconds: Double) {
+        allowance.losses = [Loss(fromNanos: Self.nanos(17), toNanos: Self.nanos(18), tags: ["gw-1"])]
+        sources.renewals["gw-1"] = [Self.nanos(14), Self.nanos(seconds)]
+    }
+
+    /// Two reads of the first message; the earlier one is stale.
+    mutating func readTwice() {
+        state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30)
+        state("s3", .read(conversation: "u1_u2", upTo: 1), at: 35)
+        observed.results["s2"] = Observed.StateResult(atNanos: Self.nanos(40), outcome: "stale")
+        setProbe(badge: 2)
+    }
+
+    /// A window begins and ends, and denies the second message.
+    mutating func endWindow() {
+        state("s2", .quiet(.init(isOn: true, start: 0, end: 1439, level: 5)), at: 15)
+        state("s3", .quiet(.init(isOn: false, start: 0, end: 1439, level: 5)), at: 16)
+        deny("dnd")
+    }
+
+    /// The phone goes to another user and back; the second bind is ignored.
+    mutating func bindAgain() {
+        state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 30)
+        state("s3", .bind(device: "d1", token: "t1", type: .alert), at: 35)
+        observed.results["s3"]?.outcome = "ignored"
+        forget("e9", "m9")
+        outcome("e9", "suppressed", "no_token", at: 92)
+    }
+
+    /// A master was replaced. The second message goes over a connection that its device had before.
+    mutating func deliverAfter(endedAt seconds: Double) {
+        allowance.mayRepeat = true
+        allowance.replacedMasters = [Self.nanos(10)...Self.nanos(30)]
+        move("d1", "fg", at: 15)
+        move("d1", "fg", at: seconds)
+        sources.moves[1].connection = 2
+        deliver("e2", at: 20.1)
+        observed.deliveries[0].gateway = "gw-1"
+        observed.deliveries[0].connection = 1
+        observed.deliveries[0].ackByMs = Self.ms(28.1)
+    }
+
+    /// Two processes read the second message in two partitions. APNs refuses the push of one for a time.
+    mutating func putOffOneCopy() {
+        copy("e2")
+        allowance.hadOneProcess = false
+        sources.answers = [AnswerPeriod(fromNanos: 0, toNanos: .max, status: 429, retryAfterSeconds: 20)]
+        push("m2", pid: "p2", badge: 2, status: 429, at: 21)
+        push("m2", pid: "p2", badge: 2, at: 21.5)
+    }
+
+    /// Two processes read the first message in two partitions. By the clock of one it has expired.
+    mutating func denyOneCopy() {
+        copy("e1")
+        (allowance.hadOneProcess, allowance.clockSlackMs) = (false, 40_000)
+        change("e1") { $0.push.expireMs = Self.ms(30) }
+        observed.pushes[0].expiration = Self.ms(30) / 1000
+        outcome("e1", "expired", "expired", at: 12)
+    }
+
+    /// Two users bind a token; the older bind is stale.
+    mutating func bindTwice(tookAt seconds: Double) {
+        state("s2", .bind(device: "d2", token: "t2", type: .voip), at: 95)
+        state("s3", .bind(device: "d9", token: "t2", type: .voip), of: "u2", at: seconds)
+        observed.results["s2"] = Observed.StateResult(atNanos: Self.nanos(98), outcome: "stale")
+    }
+
+    /// Two users bind a token in one version. The first bind is stale.
+    mutating func bindEqually(second outcome: String) {
+        allowance.mayRepeat = true
+        bindTwice(tookAt: 96)
+        let places = sources.states.indices.suffix(2)
+        for place in places { sources.states[place].words.version = 9 }
+        observed.results["s3"] = Observed.StateResult(atNanos: Self.nanos(97), outcome: outcome)
+    }
+
+    /// A device has two new tokens. The first bind is stale, and slots of Redis moved until then.
+    mutating func passBind(movedUntil seconds: Double?, tags: Set<String> = ["im:t2"]) {
+        allowance.slotMoves = seconds.map { [SlotMove(nanos: Self.nanos(90)...Self.nanos($0), tags: tags)] } ?? []
+        state("s2", .bind(device: "d2", token: "t2", type: .voip), at: 95)
+        state("s3", .bind(device: "d2", token: "t3", type: .voip), at: 96)
+        for id in ["s2", "s3"] {
+            observed.results[id] = Observed.StateResult(
+                atNanos: Self.nanos(98), outcome: id == "s2" ? "stale" : "applied")
+        }
+    }
+
+    /// Two processes read the second message in two partitions, and both count it.
+    mutating func countTwice() {
+        copy("e2")
+        allowance.hadOneProcess = false
+        setProbe(badge: 4)
+    }
+
+    /// Two reports; the later one is stale.
+    mutating func reportTwice() {
+        state("s2", .report(value: 7, clientMs: Self.ms(13)), at: 13.1)
+        state("s3", .report(value: 7, clientMs: Self.ms(15)), at: 15.1)
+        observed.results["s3"]?.outcome = "stale"
+    }
+
+    mutating func open(_ pid: String, _ message: String, _ id: String, _ outcome: String) {
+        state(id, .pushReport(device: "d1", pid: pid, messageID: message, isOpened: true), at: 15)
+        observed.results[id]?.outcome = outcome
+    }
+}

@@ -251,3 +251,386 @@ extension HistoryOfOneDay {
         }
     }
 }
+
+extension JudgeTests {
+    static let pushRows = [
+        Row("a push twice", "no push twice") { $0.push("m1", pid: "p1", at: 13) },
+        Row("a push twice after a move in peace", "no push twice") {
+            ($0.allowance.mayRepeat, $0.allowance.isMovedInPeace) = (true, true)
+            $0.push("m1", pid: "p1", at: 13)
+        },
+        Row("a life that begins by a late clock", nil) {
+            $0.readLate()
+            $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 40 }
+        },
+        Row("a life that begins before a late clock", "the payload") {
+            $0.readLate()
+            $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 50 }
+        },
+        Row("a life that begins by a late clock, of a message with a Kafka time", "the payload") {
+            $0.readLate(hasOddTimes: false)
+            $0.observed.pushes[1].expiration = $0.observed.pushes[1].expiration.map { $0 - 40 }
+        },
+        Row("a life that begins a millisecond before a second, of a message without a Kafka time", nil) {
+            $0.beginEarlier(hasOddTimes: true)
+        },
+        Row("a life that begins a millisecond before a second, of a message with a Kafka time", "the payload") {
+            $0.beginEarlier(hasOddTimes: false)
+        },
+        Row("a life that begins two milliseconds before a second", "the payload") {
+            $0.beginEarlier(hasOddTimes: true)
+            $0.change("e2") { $0.sentMs += 1 }
+        },
+        Row("an update", nil) { $0.update(secondsLate: 0) },
+        Row("an update with the time of a late clock", nil) {
+            $0.readLate()
+            $0.update(secondsLate: 40)
+        },
+        Row("an update with a time before that of a late clock", "the payload") {
+            $0.readLate()
+            $0.update(secondsLate: 50)
+        },
+        Row("an update with the time of a late clock, and a Kafka time", "the payload") {
+            $0.readLate(hasOddTimes: false)
+            $0.update(secondsLate: 40)
+        },
+        Row("to another user", "no push to another user") {
+            $0.state("s2", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 15)
+        },
+        Row("twice to one process, of two copies", "no push twice") {
+            $0.copy("e1")
+            $0.push("m1", pid: "p1", at: 11.5)
+        },
+        Row("three times, of two copies", "no push twice") {
+            $0.copy("e1")
+            $0.allowance.hadOneProcess = false
+            for _ in 0..<2 { $0.push("m1", pid: "p1", at: 11.5) }
+        },
+        Row("to another token of a phone that changed hands", "no push after an account switch") {
+            $0.state("s2", .bind(device: "d1", token: "v1", type: .voip), at: 2)
+            $0.state("s3", .bind(device: "x1", token: "t1", type: .alert), of: "u2", at: 15)
+            $0.push("m2", pid: "p7", to: "v1", at: 21)
+        },
+        Row("after another app's backlog", "an app waits for itself only") {
+            $0.allowance.isOnlyThrottled = true
+            $0.sources.answers = [
+                AnswerPeriod(
+                    fromNanos: HistoryOfOneDay.nanos(5), toNanos: HistoryOfOneDay.nanos(6), status: 429,
+                    retryAfterSeconds: 11, app: "im")
+            ]
+            $0.observed.outcomes[0].atNanos = HistoryOfOneDay.nanos(40)
+        },
+        Row("with a latency since 1970", "the latency") {
+            $0.observed.outcomes[0].latencyMs = HistoryOfOneDay.ms(12)
+        },
+        Row("after its read", "no push after its read") {
+            $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 14)
+            $0.push("m1", pid: "p1", at: 30)
+        },
+        Row("after its revoke", "no push after its revoke") {
+            $0.send("e3", "r3", seq: 3, kind: .revoke, at: 14) { $0.target = "m1" }
+            $0.outcome("e3", "suppressed", "no_token", at: 15)
+            $0.push("m1", pid: "p1", at: 30)
+        },
+        Row("out of order", "the order of a conversation") {
+            $0.push("m1", pid: "p1", at: 23)
+            $0.observed.pushes.removeFirst()
+        },
+        Row("in a muted conversation", "the push") {
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 15)
+        },
+        Row("in a DND window", "the push") {
+            $0.state("s2", .quiet(.init(isOn: true, start: 0, end: 1439, level: 5)), at: 15)
+        },
+        Row("against the sender's veto", "the push") { $0.change("e2") { $0.push.isEnabled = false } },
+        Row("after its life", "the push") {
+            $0.change("e2") { $0.push.expireMs = HistoryOfOneDay.ms(20.1) }
+            $0.push("m2", pid: "p2", status: 500, at: 30) { $0.expiration = HistoryOfOneDay.ms(20) / 1000 }
+        },
+        Row("with another life", "the push") {
+            $0.change("e2") { $0.push.expireMs = HistoryOfOneDay.ms(60) }
+            $0.observed.pushes[1].expiration = HistoryOfOneDay.ms(70) / 1000
+        },
+        Row("with hidden details", "the payload") { $0.state("s2", .showsDetail(false), at: 5) },
+        Row("with another text", "the payload") { $0.say("N: text of m1", in: 1) },
+        Row("without the forced text", "the payload") {
+            $0.change("e2") { $0.push.force = .init(uids: nil, content: "now", liftsMute: true) }
+        },
+        Row("a silent message as an alert", "the push") { $0.change("e2") { $0.push.isSilent = true } },
+        Row("a call to an alert token", "the push") { $0.change("e2") { $0.push.isVoip = true } },
+        Row("by a strategy without APNs", "the push") { $0.sources.apps[0].strategy = 3 },
+        Row("an update after the end of its activity", "the push") {
+            $0.change("e1") { $0.activity = Sent.Activity(id: "a", step: .end) }
+            $0.change("e2") { $0.activity = Sent.Activity(id: "a", step: .update) }
+        },
+        Row("of no event", "a push belongs to an event") { $0.push(nil, pid: "p5", at: 40) { $0.body = "?" } },
+        Row("a badge that the client counts", "the badge's owner") { $0.sources.apps[0].badge = .none },
+        Row("a badge over the cap", "the badge") { $0.sources.apps[0].badgeCap = 2 },
+        Row("another number", "the number") { $0.observed.pushes[1].badge = 3 },
+        Row("no number", "the number") { $0.observed.pushes[1].badge = nil },
+        Row("another priority", "the payload") { $0.observed.pushes[1].priority = 5 },
+        Row("another topic", "the payload") { $0.observed.pushes[1].topic = "com.example.im.voip" },
+        Row("a collapse id of another message", "collapse ids") { $0.observed.pushes[1].collapseID = "m1" },
+        Row("more answers than attempts", "attempts") { $0.observed.outcomes[0].attempts = 0 },
+        Row("more answers than attempts since a 429 with a short wait", "attempts") { $0.putOff(seconds: 9) },
+        Row("after its ack", "acks") {
+            $0.move("d1", "fg", at: 15)
+            $0.deliver("e2", at: 20.1)
+            $0.observed.deliveries[0].ackByMs = HistoryOfOneDay.ms(28)
+            $0.state("s2", .ack(device: "d1", messageID: "m2"), at: 21)
+            $0.push("m2", pid: "p2", badge: 2, at: 28)
+        },
+        Row("before its ack is missing", "acks") {
+            $0.move("d1", "fg", at: 15)
+            $0.deliver("e2", at: 20.1)
+            $0.observed.deliveries[0].ackByMs = HistoryOfOneDay.ms(28)
+        },
+        Row("while a desktop is live", "desktops") { $0.waitForDesktop() },
+        Row("while the lease of a live desktop is lost", nil) {
+            $0.waitForDesktop()
+            $0.loseLease(renewedAt: 19.5)
+        },
+        Row("after the lease of a live desktop is back", "desktops") {
+            $0.waitForDesktop()
+            $0.loseLease(renewedAt: 18.2)
+        },
+        Row("before its hold is over", "desktops") {
+            $0.move("pc", "fg", isDesktop: true, at: 15)
+            $0.state("s2", .desktopPolicy(pushes: false, holdSeconds: 3), at: 16)
+        },
+    ]
+
+    static let sideRows = [
+        Row("an SMS that nobody wanted", "SMS") {
+            $0.observed.sms.append(
+                .init(atNanos: HistoryOfOneDay.nanos(23), app: "im", eventID: "e2", uid: "u1", reason: "all_failed"))
+        },
+        Row("feedback without a cause", "feedback") {
+            $0.observed.feedback.append(
+                .init(
+                    atNanos: HistoryOfOneDay.nanos(23), app: "im", uid: "u1", device: "d1", token: "t1",
+                    cause: "Unregistered", boundMs: HistoryOfOneDay.ms(1)))
+        },
+        Row("a dead token that stays", "feedback") {
+            $0.sources.answers = [AnswerPeriod(fromNanos: 0, toNanos: .max, status: 410, token: "t1")]
+            $0.push("m2", pid: "p2", badge: 2, status: 410, at: 22)
+        },
+        Row("a request before its Retry-After is over", "waits") {
+            $0.sources.answers = [AnswerPeriod(fromNanos: 0, toNanos: .max, status: 429, retryAfterSeconds: 20)]
+            $0.push("m2", pid: "p2", badge: 2, status: 429, at: 22)
+            $0.push("m2", pid: "p2", badge: 2, at: 23)
+        },
+        Row("a request of another process with a copy, whose own answer was no 429", nil) { $0.putOffOneCopy() },
+        Row("a request of the same process, of two copies, before its Retry-After is over", "waits") {
+            $0.putOffOneCopy()
+            $0.allowance.hadOneProcess = true
+        },
+        Row("copies of which a process with another clock denies one", nil) { $0.denyOneCopy() },
+        Row("copies of which one process denies one", "a verdict with devices or one without") {
+            $0.denyOneCopy()
+            $0.allowance.hadOneProcess = true
+        },
+        Row("copies of which a process with the same clock denies one", "a verdict with devices or one without") {
+            $0.denyOneCopy()
+            $0.readLate(by: 50)
+        },
+        Row("a setting that is ignored", "results") {
+            $0.state("s2", .showsDetail(true), at: 15)
+            $0.observed.results["s2"]?.outcome = "ignored"
+        },
+        Row("an ack that is ignored", "results") {
+            $0.state("s2", .ack(device: "d1", messageID: "m1"), at: 15)
+            $0.observed.results["s2"]?.outcome = "ignored"
+        },
+        Row("a bind that is not taken", "results") {
+            $0.state("s2", .bind(device: "d2", token: "t2", type: .voip), at: 15)
+            $0.observed.results["s2"]?.outcome = "stale"
+        },
+    ]
+
+    static let deliveryRows = [
+        Row("a copy that is seen just before its push", nil) {
+            $0.move("d1", "fg", at: 10.9)
+            $0.move("d1", "off", at: 15)
+            $0.deliver("e1", alerts: false, at: 10.995)
+            $0.observed.deliveries[0].isPushed = true
+        },
+        Row("a copy before its push", "one alert") {
+            $0.move("d1", "fg", at: 10.9)
+            $0.move("d1", "off", at: 15)
+            $0.deliver("e1", alerts: false, at: 10.98)
+            $0.observed.deliveries[0].isPushed = true
+        },
+        Row("over a connection of a moment ago, which a replaced master still has", nil) {
+            $0.deliverAfter(endedAt: 19.9)
+        },
+        Row("over a connection that a replaced master has no more", "deliveries") { $0.deliverAfter(endedAt: 19.7) },
+        Row("over a connection of a moment ago, which no master has", "deliveries") {
+            $0.deliverAfter(endedAt: 19.9)
+            $0.allowance.replacedMasters = [HistoryOfOneDay.nanos(10)...HistoryOfOneDay.nanos(19)]
+        },
+        Row("to a suspended device", "deliveries") { $0.deliver("e2", at: 20.1) },
+        Row("none to a live device", "deliveries") {
+            $0.move("d1", "fg", at: 15)
+            $0.move("d1", "off", at: 40)
+        },
+        Row("an alert in a muted conversation", "deliveries") {
+            $0.move("d1", "fg", at: 15)
+            $0.state("s2", .mute(conversation: "u1_u2", level: 5, untilMs: nil), at: 15)
+            $0.deliver("e2", at: 20.1)
+        },
+        Row("an alert of a silent message", "deliveries") {
+            $0.move("d1", "fg", at: 15)
+            $0.change("e2") { $0.push.isSilent = true }
+            $0.deliver("e2", at: 20.1)
+        },
+        Row("by a strategy without connections", "deliveries") {
+            $0.sources.apps[0].strategy = 2
+            $0.move("d1", "fg", at: 15)
+            $0.deliver("e2", at: 20.1)
+        },
+    ]
+
+    static let reportRows = [
+        Row("the first report of an opened push", nil) { $0.open("p1", "m1", "s2", "applied") },
+        Row("a report that counts twice", "reports") {
+            $0.open("p1", "m1", "s2", "applied")
+            $0.open("p1", "m1", "s3", "applied")
+        },
+        Row("the second of two equal reports counts", nil) {
+            $0.open("p1", "m1", "s2", "repeat")
+            $0.open("p1", "m1", "s3", "applied")
+        },
+        Row("a report that is not taken", "reports") { $0.open("p1", "m1", "s2", "ignored") },
+    ]
+
+    static let staleRows = [
+        Row("a stale change without a newer one", "results") {
+            $0.state("s2", .showsDetail(true), at: 5)
+            $0.observed.results["s2"]?.outcome = "stale"
+        },
+        Row("a stale change with a newer one", nil) {
+            $0.state("s2", .showsDetail(true), at: 5)
+            $0.observed.results["s2"]?.outcome = "stale"
+            $0.state("s3", .showsDetail(true), at: 5.2)
+        },
+        Row("a stale read that a later one replaced by a late clock", nil) {
+            $0.readLate()
+            $0.readTwice()
+        },
+        Row("a stale read that a later one replaced", "results") { $0.readTwice() },
+        Row("a stale report that a late clock makes older than the one before", nil) {
+            $0.readLate(by: 5000)
+            $0.reportTwice()
+        },
+        Row("a stale report that a late clock makes not old enough", "results") {
+            $0.readLate(by: 1500)
+            $0.reportTwice()
+        },
+        Row("a window that a late clock makes older than the one before", nil) {
+            $0.readLate()
+            $0.endWindow()
+        },
+        Row("a window that ended", "the reason") { $0.endWindow() },
+        Row("a bind that a late clock makes older than the switch before", nil) {
+            $0.readLate()
+            $0.bindAgain()
+        },
+        Row("a bind after a switch is ignored", "results") { $0.bindAgain() },
+        Row("a stale bind of a phone that another user took later", nil) {
+            $0.allowance.mayRepeat = true
+            $0.state("s2", .bind(device: "d1", token: "v1", type: .voip), at: 95)
+            $0.state("s3", .bind(device: "d9", token: "t1", type: .alert), of: "u2", at: 96)
+            $0.observed.results["s2"] = Observed.StateResult(atNanos: HistoryOfOneDay.nanos(98), outcome: "stale")
+        },
+        Row("a stale bind behind another user's newer one, which was read first", nil) { $0.bindTwice(tookAt: 96) },
+        Row("a stale bind before another user's newer one", "results") { $0.bindTwice(tookAt: 99) },
+        Row("a stale bind behind another user's of its version, whose first answer was lost", nil) {
+            $0.bindEqually(second: "repeat")
+        },
+        Row("a stale bind before another user's of its version, which was stale", "results") {
+            $0.bindEqually(second: "stale")
+        },
+        Row("a stale bind that a newer one of its device passed while slots moved", nil) {
+            $0.passBind(movedUntil: 95)
+        },
+        Row("a stale bind that a newer one of its device passed while slots of others moved", "results") {
+            $0.passBind(movedUntil: 95, tags: ["im:u2", "im:t3"])
+        },
+        Row("a stale bind behind a newer one of its device", "results") { $0.passBind(movedUntil: nil) },
+        Row("a stale bind after slots moved", "results") { $0.passBind(movedUntil: 94.9) },
+        Row("a stale bind while slots moved", "results") {
+            $0.passBind(movedUntil: 95)
+            $0.observed.results["s3"]?.atNanos = HistoryOfOneDay.nanos(98.1)
+        },
+        Row("a stale bind of a phone that another user took before", "results") {
+            $0.allowance.mayRepeat = true
+            $0.state("s3", .bind(device: "d9", token: "t1", type: .alert), of: "u2", at: 95)
+            $0.state("s2", .bind(device: "d1", token: "v1", type: .voip), at: 96)
+            $0.observed.results["s2"] = Observed.StateResult(atNanos: HistoryOfOneDay.nanos(98), outcome: "stale")
+        },
+    ]
+
+    static let badgeRows = [
+        Row("statistics of all outcomes", nil) { $0.observed.counted = ["im accepted": 3] },
+        Row("an outcome that counts twice", "the statistics equal the results") {
+            $0.observed.counted = ["im accepted": 4]
+        },
+        Row("a counted outcome less", "the statistics equal the results") { $0.observed.counted = ["im accepted": 2] },
+        Row("an outcome less of an event that Kafka dropped", nil) {
+            $0.observed.counted = ["im accepted": 2]
+            $0.allowance.lostEvents = ["e1"]
+        },
+        Row("an expiry for all that does not count", "the statistics equal the results") {
+            $0.allowance.mayRepeat = true
+            $0.change("e1") {
+                $0.isToGroup = true
+                $0.push.expireMs = HistoryOfOneDay.ms(30)
+            }
+            $0.observed.pushes[0].expiration = HistoryOfOneDay.ms(30) / 1000
+            $0.outcome("e1", "expired", "expired", uid: "", at: 40)
+            $0.observed.counted = ["im accepted": 3]
+        },
+        Row("of two tries with different ends either counts", nil) {
+            $0.allowance.mayRepeat = true
+            $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 28)
+            $0.outcome("e1", "suppressed", "already_read", device: "d1", at: 30)
+            $0.setProbe(badge: 2)
+            $0.observed.counted = ["im accepted": 3]
+        },
+        Row("a device that the next try does not record", nil) {
+            $0.allowance.mayRepeat = true
+            $0.outcome("e1", "suppressed", "no_token", device: "d2", at: 30)
+            $0.observed.counted = ["im accepted": 2, "im suppressed": 1]
+        },
+        Row("an outcome counts with each of two parked records", nil) {
+            $0.parkTwice("e2")
+            $0.observed.counted = ["im accepted": 4]
+        },
+        Row("and with no third", "the statistics equal the results") {
+            $0.parkTwice("e2")
+            $0.observed.counted = ["im accepted": 5]
+        },
+        Row("a message more", "the badge") { $0.setProbe(badge: 4) },
+        Row("copies that a late clock counts twice", nil) {
+            $0.readLate()
+            $0.countTwice()
+        },
+        Row("copies that count twice", "the badge") { $0.countTwice() },
+        Row("a message less", "the badge") { $0.setProbe(badge: 2) },
+        Row("what was read", "the badge") { $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 30) },
+        Row("what was revoked", "the badge") {
+            $0.send("e3", "r3", seq: 3, kind: .revoke, at: 30) { $0.target = "m1" }
+            $0.outcome("e3", "suppressed", "no_token", at: 31)
+        },
+        Row("what does not count", "the badge") { $0.change("e2") { $0.push.isCounted = false } },
+        Row("a report that is not taken", "the badge") {
+            $0.state("s2", .report(value: 7, clientMs: HistoryOfOneDay.ms(15)), at: 15.1)
+        },
+        Row("a read before the report lowers nothing of it", "the badge") {
+            $0.state("s2", .read(conversation: "u1_u2", upTo: 1), at: 12)
+            $0.state("s3", .report(value: 7, clientMs: HistoryOfOneDay.ms(15)), at: 15.1)
+            $0.setProbe(badge: 8)
+        },
+    ]
+}

@@ -401,3 +401,425 @@ final class Traffic {
         return "\(two(minutes / 60)):\(two(minutes % 60))"
     }
 }
+
+/// What users choose for themselves: levels for types of conversations, snoozes, and devices without alerts.
+extension Traffic {
+    /// - Parameter endNanos: no choice is made later.
+    func beginChoices(until endNanos: UInt64) {
+        guard plan.kinds.contains(.choices) else { return }
+        for _ in 0..<choices.next(in: 2...8) {
+            system.after(nanos: choices.next(in: 1_500_000_000...endNanos)) { [unowned self] in choose() }
+        }
+    }
+
+    private func choose() {
+        func pick<Element>(_ list: [Element]) -> Element { list[Int(choices.next(in: 0...UInt64(list.count - 1)))] }
+        let person = pick(people)
+        switch choices.next(in: 1...3) {
+        case 1:
+            write(.typeLevel(type: pick(["p2p", "group", "system"]), level: pick([5, 5, 0, -1, 1, 2, 4])), of: person)
+        case 2:
+            let end = system.wallMs + Int64(choices.next(in: 500...12_000))
+            write(.snooze(untilMs: choices.next(in: 1...4) == 1 ? 0 : end), of: person)
+        default:
+            let phones = person.devices.filter { !$0.token.isEmpty }
+            guard !phones.isEmpty else { return }
+            let device = pick(phones)
+            var words = StateSent.BindWords()
+            words.alerts = pick([false, false, true])
+            write(.bind(device: device.name, token: device.token, type: .alert), of: person, words: words)
+        }
+    }
+}
+
+/// What backends write.
+extension Traffic {
+    func message() {
+        guard let person = people.randomElement(using: &random) else { return }
+        let group = groups.filter { $0.app == person.app && $0.id == "g1" }.first
+        if let group, isChosen(3) {
+            let members = group.levels.map(\.uid)
+            let sender = members.randomElement(using: &random) ?? ""
+            return send(
+                Event(
+                    app: person.app, conversation: group.id, sender: sender,
+                    words: words(for: members, sender: sender, isGroup: true), isDoubled: isDoubled))
+        }
+        let others = people.filter { $0.app == person.app && $0.uid != person.uid }
+        guard let sender = others.randomElement(using: &random) else { return }
+        let hasOptions = plan.kinds.contains(.options)
+        let devices = hasOptions && isChosen(12) ? person.devices.map(\.name).filter { _ in isChosen(2) } : []
+        let isOfSystem = hasOptions && isChosen(10)
+        send(
+            Event(
+                app: person.app, conversation: isOfSystem ? "sys-\(person.uid)" : pair(person.uid, sender.uid),
+                uids: [person.uid], sender: sender.uid,
+                words: words(for: [person.uid], sender: sender.uid, isGroup: false), devices: devices,
+                isDoubled: isDoubled, isOfSystem: isOfSystem))
+    }
+
+    /// A plain message, or a call.
+    func call(_ index: Int, by other: Int, isVoip: Bool) {
+        if isOver { return }
+        let (person, sender) = (people[index], people[other])
+        var words = PushWords()
+        words.isVoip = isVoip
+        send(
+            Event(
+                app: person.app, conversation: pair(person.uid, sender.uid), uids: [person.uid], sender: sender.uid,
+                words: words))
+    }
+
+    /// Many plain messages to the users of an app, within three seconds.
+    func flood(_ app: String, count: Int) {
+        let own = people.indices.filter { people[$0].app == app }
+        guard own.count > 1 else { return }
+        for number in 0..<count {
+            system.after(nanos: extra.next(in: 0...3_000_000_000)) { [unowned self] in
+                call(own[number % own.count], by: own[(number + 1) % own.count], isVoip: false)
+            }
+        }
+    }
+
+    private var isDoubled: Bool { plan.kinds.contains(.doubles) && isChosen(8) }
+
+    func pair(_ one: String, _ other: String) -> String { [one, other].sorted().joined(separator: "_") }
+
+    private func words(for members: [String], sender: String, isGroup: Bool) -> PushWords {
+        var words = PushWords()
+        if plan.kinds.contains(.mentions), isChosen(3) {
+            words.mentionsAll = isChosen(3)
+            if !words.mentionsAll || isChosen(2) {
+                words.mentioned = [members.randomElement(using: &random) ?? ""].filter { !$0.isEmpty }
+            }
+        }
+        if plan.kinds.contains(.forces), isChosen(5) {
+            let named = isChosen(2) ? nil : members.filter { _ in isChosen(2) }
+            words.force = PushWords.Force(uids: named, content: "forced", liftsMute: !isChosen(4))
+        }
+        if plan.kinds.contains(.expiry), isChosen(6) {
+            // Some are over before they are read.
+            words.expireMs = system.wallMs + Int64(chance(0...12) * 1000) - 2000
+        }
+        if plan.kinds.contains(.excludes), isGroup, isChosen(4) {
+            words.excluded = members.filter { _ in isChosen(3) }
+        }
+        if plan.kinds.contains(.hiding) { words.forcesDetail = isChosen(5) }
+        if plan.kinds.contains(.variants) { vary(&words) }
+        if plan.kinds.contains(.options) { dress(&words) }
+        return words
+    }
+
+    /// Options of a message that change what is shown, or how it is sent.
+    private func dress(_ words: inout PushWords) {
+        if isChosen(4) { words.title = "T\(next("title"))" }
+        if isChosen(8) { words.subtitle = "S" }
+        if isChosen(8) { words.image = "https://example.com/i.png" }
+        if isChosen(4) { words.key = "v\(next("key"))" }
+        if isChosen(6) { words.taskID = "task\(chance(1...3))" }
+        if isChosen(8) { words.collapseID = isChosen(3) ? String(repeating: "c", count: 70) : "c\(next("collapse"))" }
+        if isChosen(8) { words.priority = ["high", "normal", "low"][chance(0...2)] }
+        if isChosen(8) { words.strategy = chance(1...4) }
+        if isChosen(8) { words.profile = ["nim", "raw", "rc", "wps"][chance(0...3)] }
+        if isChosen(8) { words.sound = "ding.caf" }
+        if isChosen(8) { words.threadID = "thread" }
+        if isChosen(8) { words.category = "reply" }
+        if isChosen(8) { words.interruption = ["passive", "active", "time-sensitive"][chance(0...2)] }
+        if isChosen(10) { words.isMutable = false }
+        if isChosen(6) { words.wantsSMS = true }
+        if isChosen(8) { words.givenBadge = Int64(chance(1...99)) }
+        switch chance(1...10) {
+        case 1: words.typeName = "PICTURE"
+        case 2: words.template = isChosen(3) ? ["name": "Bo"] : ["name": "Bo", "what": "hi"]
+        case 3 where words.key == nil: words.payloadText = "p\(next("payload"))"
+        case 4:
+            // Around the limit of a payload.
+            words.contentCount = 500
+            words.key = String(repeating: "字", count: chance(700...1300))
+        default: break
+        }
+    }
+
+    private func vary(_ words: inout PushWords) {
+        switch chance(1...20) {
+        case 1, 2: words.isSilent = true
+        case 3, 4: words.isVoip = true
+        case 5: words.isEnabled = false
+        case 6:
+            words.isCustom = true
+            if words.force != nil { words.force = nil }
+        case 7, 8: words.isCounted = false
+        case 9: words.hasPrefix = false
+        default: break
+        }
+    }
+
+    func revoke() {
+        let since = system.nowNanos > 20_000_000_000 ? system.nowNanos - 20_000_000_000 : 0
+        let targets = sent.filter { $0.kind == .message && $0.recipients.count < 100 && $0.atNanos >= since }
+        guard let target = targets.randomElement(using: &random) else { return }
+        guard !sent.contains(where: { $0.target == target.messageID && $0.app == target.app }) else { return }
+        var words = PushWords()
+        words.excluded = target.push.excluded
+        let revokeBadge =
+            plan.kinds.contains(.options) ? ["decrease", "decrease", "keep", "count"][chance(0...3)] : "decrease"
+        if plan.kinds.contains(.options), isChosen(3) { words.content = "text of the revoke" }
+        if plan.kinds.contains(.options), isChosen(4) { words.collapseID = "r\(next("collapse"))" }
+        send(
+            Event(
+                app: target.app, conversation: target.conversation, uids: target.isToGroup ? nil : target.recipients,
+                sender: "backend", words: words, target: target, revokeBadge: revokeBadge,
+                isOfSystem: target.isOfSystem))
+    }
+
+    /// A message to a group that is divided into chunks.
+    func crowd() {
+        guard let group = groups.first(where: { $0.id == "g-crowd" }) else { return }
+        let people = people.filter { $0.app == group.app }.map(\.uid)
+        send(
+            Event(
+                app: group.app, conversation: group.id, sender: people.first ?? "",
+                words: words(for: people, sender: "", isGroup: true)))
+    }
+
+    /// An activity begins, changes, or ends.
+    func activity() {
+        guard let person = people.randomElement(using: &random) else { return }
+        let own = activities.indices.filter { activities[$0].app == person.app }
+        guard let index = own.randomElement(using: &random), !isChosen(3) else {
+            let uids = people.filter { $0.app == person.app && ($0.uid == person.uid || isChosen(3)) }.map(\.uid)
+            let id = "ride\(next("activity"))"
+            activities.append((person.app, id, uids))
+            send(Sent.Activity(id: id, step: .start), to: uids, app: person.app)
+            return follow(uids, person.app, id)
+        }
+        let (app, id, uids) = activities[index]
+        send(Sent.Activity(id: id, step: isChosen(3) ? .end : .update), to: uids, app: app)
+    }
+
+    /// The devices show the activity, and bind the tokens for its updates.
+    private func follow(_ uids: [String], _ app: String, _ id: String) {
+        for person in people where person.app == app && uids.contains(person.uid) {
+            for device in person.devices where device.start != nil {
+                let token = makeToken()
+                system.after(nanos: random.next(in: 0...3_000_000_000)) { [unowned self] in
+                    write(.bind(device: device.name, token: token, type: .activity), of: person, activity: id)
+                }
+            }
+        }
+    }
+}
+
+/// What clients write.
+extension Traffic {
+    func bindAll(_ index: Int, _ device: Int) {
+        bind(index, device)
+        let (person, device) = (people[index], people[index].devices[device])
+        if let voip = device.voip { write(.bind(device: device.name, token: voip, type: .voip), of: person) }
+        if let start = device.start { write(.bind(device: device.name, token: start, type: .start), of: person) }
+    }
+
+    private func bind(_ index: Int, _ device: Int) {
+        let (person, device) = (people[index], people[index].devices[device])
+        guard !device.token.isEmpty else { return }
+        write(.bind(device: device.name, token: device.token, type: .alert), of: person, words: bindWords())
+    }
+
+    private func bindWords() -> StateSent.BindWords {
+        var words = StateSent.BindWords()
+        guard plan.kinds.contains(.languages) else { return words }
+        if isChosen(2) { words.language = ["en", "zh-Hans", "de", ""][chance(0...3)] }
+        if isChosen(3) { words.zone = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", ""][chance(0...3)] }
+        if isChosen(3) { words.contentKey = ["secret", "unknown", ""][chance(0...2)] }
+        return words
+    }
+
+    /// A newer bind of the token came before it.
+    private func isOld(_ state: StateSent) -> Bool {
+        state.tokenType != nil
+            && states.contains {
+                $0.token == state.token && $0.tokenType != nil && $0.words.version >= state.words.version
+                    && $0.uid != state.uid && $0.atNanos < state.atNanos
+            }
+    }
+
+    /// The same bind again, or an older one; or one of another user with the same version. It changes nothing.
+    func bindAgain() {
+        let person = people[chance(0...people.count - 1)]
+        guard let device = person.devices.first(where: { !$0.token.isEmpty }),
+            let bind = states.last(where: { $0.token == device.token && $0.tokenType != nil }), bind.uid == person.uid,
+            system.nowNanos > bind.atNanos + 4_000_000_000
+        else { return }
+        switch chance(1...3) {
+        case 1: write(bind.kind, of: person, words: bind.words)
+        case 2:
+            var words = bindWords()
+            words.version = bind.words.version - 1
+            write(.bind(device: device.name, token: makeToken(), type: .alert), of: person, words: words)
+        default:
+            guard let other = people.first(where: { $0.app == person.app && $0.uid != person.uid }) else { return }
+            var words = StateSent.BindWords()
+            words.version = bind.words.version
+            write(.bind(device: "taken", token: device.token, type: .alert), of: other, words: words)
+        }
+    }
+
+    /// Parts of settings.
+    func adjust() {
+        let person = people[chance(0...people.count - 1)]
+        switch chance(1...5) {
+        case 1
+        where states.contains(where: {
+            if case .quiet = $0.kind { $0.uid == person.uid && $0.app == person.app } else { false }
+        }):
+            write(isChosen(2) ? .quietSwitch(isChosen(2)) : .quietLevel(isChosen(2) ? 1 : 5), of: person)
+        case 2 where plan.kinds.contains(.hiding): write(.showsDetail(isChosen(2)), of: person)
+        case 3 where plan.kinds.contains(.languages):
+            write(.language(["en", "zh-Hans", ""][chance(0...2)]), of: person)
+        case 4 where plan.kinds.contains(.desktops):
+            write(.desktopPolicy(pushes: isChosen(3), holdSeconds: [0, 2, 5][chance(0...2)]), of: person)
+        default: break
+        }
+    }
+
+    /// A phone changes hands: its token goes to another user, on a device of its own there. Or it gets a new token.
+    func rebind() {
+        let (from, to) = (chance(0...people.count - 1), chance(0...people.count - 1))
+        guard let device = people[from].devices.indices.filter({ !people[from].devices[$0].token.isEmpty }).last else {
+            return
+        }
+        if from == to {
+            people[from].devices[device].token = makeToken()
+            return bind(from, device)
+        }
+        guard people[from].app == people[to].app else { return }
+        let token = people[from].devices.remove(at: device).token
+        people[to].devices.append(Person.Device(name: "x\(next("moved"))", token: token))
+        bind(to, people[to].devices.count - 1)
+    }
+
+    /// A user logs in on a phone on which another one is logged in, and the app unbinds nothing. The other one's messages go on,
+    /// and sometimes it logs in again.
+    func switchAccount() {
+        let phones = people.indices.flatMap { index in
+            people[index].devices.filter { !$0.token.isEmpty && !$0.isDesktop }.map { (index, $0) }
+        }
+        guard let (from, phone) = phones.randomElement(using: &extra) else { return }
+        var device = phone
+        let others = people.indices.filter { $0 != from && people[$0].app == people[from].app }
+        guard let to = others.randomElement(using: &extra) else { return }
+        if device.voip == nil {
+            device.voip = makeToken()
+            write(.bind(device: device.name, token: device.voip ?? "", type: .voip), of: people[from])
+        }
+        let second: UInt64 = 1_000_000_000
+        system.after(nanos: extra.next(in: second...3 * second)) { [unowned self] in
+            guard !isOver, let place = people[from].devices.firstIndex(where: { $0.token == device.token }) else {
+                return
+            }
+            people[from].devices.remove(at: place)
+            let own = Person.Device(name: "s\(next("switched"))", token: device.token)
+            people[to].devices.append(own)
+            bindAll(to, people[to].devices.count - 1)
+            for number in 1...4 {
+                system.after(nanos: extra.next(in: 0...4 * second)) { [unowned self] in
+                    call(from, by: to, isVoip: number > 1)
+                }
+            }
+            guard extra.next(in: 0...1) == 0 else { return }
+            system.after(nanos: extra.next(in: 5 * second...9 * second)) { [unowned self] in
+                logInAgain(from, device, after: to)
+            }
+        }
+    }
+
+    private func logInAgain(_ from: Int, _ device: Person.Device, after other: Int) {
+        guard !isOver, let place = people[other].devices.firstIndex(where: { $0.token == device.token }) else {
+            return
+        }
+        people[other].devices.remove(at: place)
+        people[from].devices.append(device)
+        bindAll(from, people[from].devices.count - 1)
+    }
+
+    /// A user logs out on a device.
+    func unbind() {
+        let index = chance(0...people.count - 1)
+        guard let device = people[index].devices.indices.first(where: { !people[index].devices[$0].token.isEmpty })
+        else { return }
+        let left = people[index].devices.remove(at: device)
+        write(.unbind(device: left.name, token: left.token), of: people[index])
+    }
+
+    func mute(_ index: Int? = nil) {
+        let person = people[index ?? chance(0...people.count - 1)]
+        let others = people.filter { $0.app == person.app && $0.uid != person.uid }
+        guard let other = others.randomElement(using: &random) else { return }
+        let group = groups.first { $0.app == person.app && $0.id == "g1" }
+        let conversation = group != nil && isChosen(2) ? group?.id ?? "" : pair(person.uid, other.uid)
+        let level = [5, 5, 0, -1, 1, 2, 4][chance(0...6)]
+        let until = isChosen(4) ? system.wallMs + Int64(chance(1...20) * 1000) : nil
+        write(.mute(conversation: conversation, level: level, untilMs: until), of: person)
+    }
+
+    /// In minutes from the boundary near which the world begins.
+    func quiet(_ index: Int? = nil) {
+        let person = people[index ?? chance(0...people.count - 1)]
+        let isShort = plan.apps.contains { $0.id == person.app && $0.sendsDigests }
+        let begin = [-60, -60, -60, 0, 0, 1][chance(0...5)]
+        let end = begin < 0 && !isShort && isChosen(4) ? 0 : isShort || isChosen(2) ? 2 : 240
+        var hours = StateSent.QuietHours(isOn: !isChosen(4), start: begin, end: end, level: isChosen(3) ? 1 : 5)
+        if plan.kinds.contains(.languages), isChosen(3) {
+            hours.zone = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC"][chance(0...3)]
+        }
+        let (weekday, boundary) = Zone.minute(at: plan.boundaryMs - 1, in: hours.zone ?? "Asia/Shanghai")
+        (hours.start, hours.end) = ((begin + boundary + 1) % 1440, (end + boundary + 1) % 1440)
+        if isChosen(4) { hours.days = [weekday, weekday % 7 + 1, (weekday + 3) % 7 + 1].filter { _ in isChosen(2) } }
+        write(.quiet(hours), of: person)
+    }
+
+    func read() {
+        let candidates = sent.filter { $0.kind == .message && $0.recipients.count < 100 }
+        guard let message = candidates.randomElement(using: &random),
+            let uid = message.recipients.randomElement(using: &random),
+            let person = people.first(where: { $0.app == message.app && $0.uid == uid })
+        else { return }
+        write(.read(conversation: message.conversation, upTo: message.seq), of: person)
+    }
+
+    /// The client has counted for itself, a moment ago.
+    func report() {
+        let person = people[chance(0...people.count - 1)]
+        // No two reports are of one time: which is newer would be open.
+        let ms = system.wallMs - Int64(chance(0...3000))
+        // Some come late: a report that was made before another one.
+        let clientMs = isChosen(3) ? (reportTimes.last ?? ms) - Int64(chance(1...2000)) : ms
+        guard !reportTimes.contains(clientMs) else { return }
+        reportTimes.append(clientMs)
+        write(.report(value: Int64(chance(0...6)), clientMs: clientMs), of: person)
+    }
+
+    /// A push reached its device: some report that, or that the user opened it, some of them twice.
+    func didArrive(_ push: Observed.Push) {
+        guard plan.kinds.contains(.openings), push.app != Episode.app, push.status == 200,
+            let messageID = push.messageID, isChosen(3),
+            sent.contains(where: { $0.app == push.app && $0.messageID == messageID && $0.kind == .message }),
+            let bind = states.last(where: { $0.token == push.token && !isOld($0) }),
+            case .bind(let device, _, _) = bind.kind,
+            let person = people.first(where: { $0.app == bind.app && $0.uid == bind.uid })
+        else { return }
+        let isOpened = isChosen(2)
+        for _ in 0..<(isChosen(5) ? 2 : 1) {
+            system.after(nanos: random.next(in: 0...3_000_000_000)) { [unowned self] in
+                write(
+                    .pushReport(device: device, pid: push.pid, messageID: messageID, isOpened: isOpened), of: person)
+            }
+        }
+    }
+
+    /// A device confirms a delivery.
+    func ack(app: String, uid: String, device: String, messageID: String) {
+        guard let person = people.first(where: { $0.app == app && $0.uid == uid }) else { return }
+        write(.ack(device: device, messageID: messageID), of: person)
+    }
+}
