@@ -10,12 +10,12 @@ struct KafkaSignIn {
     let options: [String: String]
     let library: KafkaLibrary
 
-    /// What refuses the configuration, by key.
+    /// Reasons to refuse the configuration, by key.
     var problems: [KafkaConfigurationProblem] {
         protocolProblem + mechanismProblems + oidcProblems + certificateProblems + fileProblems
     }
 
-    /// What has no effect, by key.
+    /// Options without an effect, by key.
     var warnings: [KafkaConfigurationProblem] {
         var found: [KafkaConfigurationProblem] = []
         if let mechanism, !usesSASL, protocolProblem.isEmpty {
@@ -96,7 +96,7 @@ struct KafkaSignIn {
     private func unknown(_ name: String) -> String {
         let upper = name.uppercased()
         if Self.mechanisms.contains(where: { $0.name == upper }) { return "is written \(upper)" }
-        // Its tokens are signed with AWS keys, by code that no librdkafka has.
+        // AWS keys sign its tokens, by code that no librdkafka has.
         if upper == "AWS_MSK_IAM" {
             return "librdkafka cannot sign in by AWS_MSK_IAM: switch on SASL/SCRAM (SASL_SSL with SCRAM-SHA-512) or "
                 + "client certificates (SSL) at the MSK cluster, and use that"
@@ -104,7 +104,7 @@ struct KafkaSignIn {
         return "librdkafka does not know it; it has \(known)"
     }
 
-    /// What the loaded library can do.
+    /// The mechanisms of the loaded library.
     private var known: String {
         let names = Self.mechanisms.filter { library.features.contains($0.feature) }.map(\.name)
         return names.isEmpty ? "no other" : names.joined(separator: ", ")
@@ -139,7 +139,7 @@ struct KafkaSignIn {
         return isUnsigned ? [] : [problem(mechanism.key, "OAUTHBEARER needs sasl.oauthbearer.method: oidc")]
     }
 
-    /// What client credentials need. Other grants, and tokens of a cloud's metadata server, need less.
+    /// The needs of client credentials. Other grants, and tokens of a cloud's metadata server, need less.
     private var clientProblems: [KafkaConfigurationProblem] {
         let others = ["sasl.oauthbearer.grant.type", "sasl.oauthbearer.metadata.authentication.type"]
         guard !others.contains(where: { options[$0] != nil }) else { return [] }

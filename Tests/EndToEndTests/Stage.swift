@@ -260,7 +260,7 @@ extension Stage {
         await stage.close()
     }
 
-    /// Waits until what came out holds what is wanted, and gives it.
+    /// Waits for the wanted records, and returns them.
     nonisolated func look(until what: String, _ holds: (Seen) throws -> Bool) async throws -> Seen {
         var seen = Seen()
         try await until(what) {

@@ -179,7 +179,7 @@ extension HistoryOfOneDay {
         observed.pushes[1].expiration = observed.pushes[1].expiration.map { $0 - 1 }
     }
 
-    /// A Live Activity has an update, whose time is that late.
+    /// A Live Activity has an update with a time so late.
     mutating func update(secondsLate: Int64) {
         state("s2", .bind(device: "d1", token: "a1", type: .activity), at: 2)
         send("e3", "e3", conversation: "a", seq: 0, kind: .activity, at: 50) {

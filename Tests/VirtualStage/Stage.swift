@@ -375,7 +375,7 @@ package func until(_ what: String, within limit: Duration = .seconds(90), _ hold
     try Stage.here.until(what, within: limit, holds)
 }
 
-/// What a test does with Kafka, Redis and APNs.
+/// The calls of a test to Kafka, Redis and APNs.
 extension Stage {
     // MARK: - Brokers
 
@@ -397,7 +397,7 @@ extension Stage {
         }
     }
 
-    /// Of a stage with `usesRedisCluster`.
+    /// The cluster of a stage with `usesRedisCluster`.
     package var cluster: StageCluster {
         get throws {
             guard let redisCluster else { throw SetupFault("there is no cluster") }

@@ -2,7 +2,7 @@
 import Digits
 import JSON
 
-/// What a worker tells the others of itself: the facts of its row on their pages.
+/// The facts of a worker for its row on the pages of the other workers.
 struct FleetNote: Sendable, Equatable {
     /// The consumer group.
     var group = ""

@@ -94,7 +94,7 @@ package final class ProcessView {
     /// Somebody reads the page now.
     var isRead: Bool { readNanos.map { loop.nowNanos < $0 &+ Self.readFreshNanos } ?? false }
 
-    /// What the process tells the pages of all workers; nil where it was told in the last seconds.
+    /// The process's note for the pages of all workers; nil: one was written in the last seconds.
     func dueFleetNote(_ mark: String, _ configuration: Configuration) -> [UInt8]? {
         let now = loop.nowNanos
         if let fleetToldNanos, now < fleetToldNanos &+ Self.fleetNanos { return nil }

@@ -510,7 +510,7 @@ extension Traffic {
         return words
     }
 
-    /// Options of a message that change what is shown, or how it is sent.
+    /// Options of a message that change its text or its way.
     private func dress(_ words: inout PushWords) {
         if isChosen(4) { words.title = "T\(next("title"))" }
         if isChosen(8) { words.subtitle = "S" }

@@ -391,7 +391,7 @@ public final class World {
         let observed = observer.observed.without(app: Episode.app)
         evidence = Evidence(sources: sources, observed: observed, allowance: allowance, episodes: episodes)
         moves.finish(
-            // What a former worker sent last may arrive after its end, and is not answered.
+            // The last pushes of a former worker may arrive after its end. They are not answered.
             pushes: plan.faults.contains(.apnsLink)
                 ? [] : observer.observed.pushes.lazy.filter(\.isAnswered).map(\.atNanos),
             mayBeOlder: plan.faults.contains { $0 == .redisOlderData || $0 == .redisFailover })

@@ -289,7 +289,7 @@ extension ParkedRecord {
             dueMs: dueMs, writtenMs: writtenMs)
     }
 
-    /// Its event came from there.
+    /// Sets the source of its event.
     mutating func come(from source: EventSource) {
         event = ParkedEvent(
             app: app, id: id, raw: raw, source: source, conversation: conversation, part: part,

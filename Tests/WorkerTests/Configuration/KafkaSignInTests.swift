@@ -5,7 +5,7 @@ import Testing
 
 @testable import WorkerConfiguration
 
-/// Each row is a sign-in to Kafka with the library that it meets, and what must be told.
+/// Each row has the options of a sign-in, the features of the library, and the expected problems.
 struct KafkaSignInTests {
     struct Row: CustomTestStringConvertible, Sendable {
         var options: [String: String]

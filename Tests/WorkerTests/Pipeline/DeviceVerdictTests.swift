@@ -414,7 +414,7 @@ private final class Played {
         job.event.audience = Audience(uids: [])
     }
 
-    /// Its record is too large for the topic.
+    /// The recipient's record is too large for the topic.
     func cannotLeave() { job.flags.insert(.staysInMemory) }
 
     /// The outcomes recorded while the rounds are played, as `device verdict reason`, sorted.

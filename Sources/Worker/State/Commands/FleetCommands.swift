@@ -2,7 +2,7 @@
 import PushCore
 import Redis
 
-/// What each worker tells the others of itself, in one hash: for the workers on the operator's page.
+/// The notes of all workers, in one hash: each page of an operator shows them.
 extension StateStore {
     /// The note of one worker.
     struct FleetEntry: Equatable, Sendable {

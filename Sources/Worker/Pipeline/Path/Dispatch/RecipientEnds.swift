@@ -190,7 +190,7 @@ final class RecipientEnds {
         if !job.machine.leave(with: record) { shard.mistake("a recipient leaves for the topic during another step") }
     }
 
-    /// Another try of the recipient finds what was done for it, and counts it.
+    /// No mark and no count here: another try of the recipient finds the devices that ended, and counts them.
     private func leaveUncounted(_ job: RecipientJob) {
         job.machine.leaveUnmarked()
         job.journal = Journal()

@@ -78,7 +78,7 @@ final class RecipientJob: PushJob {
         /// It was denied without a claim, and has none.
         case none
         /// Redis refused the claim, a note or the mark. A record in `carillon.parked` takes the place of the mark, and its reader
-        /// claims. With `counts` that claim counts the message, whatever is decided by then.
+        /// claims. With `counts` that claim counts the message, by any later decision.
         case owed(counts: Bool)
     }
 
@@ -304,7 +304,7 @@ final class RecipientJob: PushJob {
             && (openMark == .notYet || openMark == .none) && !journal.hasAddedByClient
     }
 
-    /// Its mark is owed: its pushes have no badge.
+    /// Whether the mark is owed to Redis. Then the pushes have no badge.
     var owesClaim: Bool { if case .owed = openMark { true } else { false } }
 
     var owesCount: Bool { openMark == .owed(counts: true) }
