@@ -64,6 +64,12 @@ class Event:
     def lowers(self) -> bool:
         return self.kind == "revoke" and self.value["revoke"].get("badge", "decrease") == "decrease"
 
+    @property
+    def is_for_nobody(self) -> bool:
+        """A recall that expired before a worker can read the group's members: it has one record without recipient."""
+        has_members_in_redis = "uids" not in self.value.get("to", {})
+        return has_members_in_redis and not self.lowers and self.expire_at_ms <= self.at_ms + 1
+
 
 @dataclass(frozen=True)
 class Bind:

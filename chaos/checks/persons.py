@@ -79,7 +79,7 @@ def _times(facts: Facts, push: Push, event: Event, opened: int) -> Iterator[Find
             break
     for recall in facts.recalls.get(event.msg_id, []):
         known = recall_settled_ms(facts, recall, push.uid, opened)
-        if push.uid in recall.recipients and _late(known, opened):
+        if push.uid in recall.recipients and not recall.is_for_nobody and _late(known, opened):
             text = f"the recall was settled {opened - (known or 0)} ms before"
             yield _finding(facts, "recalled", text, push, event, facts.event_text(recall))
             break

@@ -406,3 +406,14 @@ def test_an_answer_that_a_silent_connection_swallowed_may_be_asked_for_again() -
     frozen = replace(push, status=None, fault="freeze", apns_id="other", at_ms=push.at_ms + 30)
     evidence.pushes = numbered([*evidence.pushes, frozen])
     assert duplicates.reason(Facts(evidence), push, again) is not None
+
+
+def test_a_recall_is_for_nobody_if_it_expired_before_the_members_were_read() -> None:
+    recall = next(event for event in Facts(good_run()).by_event_id.values() if event.kind == "revoke")
+    kept = {**recall.value, "revoke": {**recall.value["revoke"], "badge": "keep"}}
+    to_members = {name: value for name, value in kept.items() if name != "to"}
+    late = replace(recall, expire_at_ms=recall.at_ms)
+    assert replace(late, value=to_members).is_for_nobody
+    assert not replace(recall, value=to_members).is_for_nobody
+    assert not replace(late, value={**to_members, "revoke": {**kept["revoke"], "badge": "decrease"}}).is_for_nobody
+    assert not replace(late, value={**kept, "to": {"uids": ["cid"]}}).is_for_nobody

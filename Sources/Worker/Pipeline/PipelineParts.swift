@@ -8,7 +8,7 @@ struct PipelineParts {
     var loop: Loop
     var limits: PipelineLimits
     var apps: [AppContext]
-    /// Three consumers of one group: events, user state, and chunks.
+    /// Three consumers of one group: events; user state and `carillon.parked`; chunks.
     var events: KafkaConsumer
     var userState: KafkaConsumer
     var chunks: KafkaConsumer
@@ -20,7 +20,7 @@ struct PipelineParts {
     var results: Configuration.Results
     /// Whether results of user-state records go to `push.state-results`.
     var stateResults: Bool
-    /// `token_loss: stop`.
+    /// Whether lost tokens or old data stop reading (`token_loss: stop`).
     var stopsAtTokenLoss = true
     /// Where user state is read again.
     var replaySource: any StateReplaySource
@@ -45,7 +45,7 @@ protocol PipelineOwner: AnyObject {
     func pipelineDidCommit()
     /// After `close()`: all consumers have left their group.
     func pipelineDidClose()
-    /// A Kafka client has failed permanently.
+    /// The process must end, for this cause.
     func pipelineDidMeetFatalError(_ cause: FatalCause)
 }
 

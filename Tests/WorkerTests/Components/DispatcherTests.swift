@@ -183,6 +183,24 @@ struct DispatcherTests {
         }
     }
 
+    /// Redis refused the note of the earlier one, so no read can find it.
+    @Test(arguments: [(true, 5_000, true), (true, 0, false), (false, 5_000, false)] as [(Bool, Int64, Bool)])
+    func `a message waits behind earlier parked work of its user whose note Redis refused, as long as that waits`(
+        isRefused: Bool, leftMs: Int64, waits: Bool
+    ) throws {
+        try Self.with { world, parts in
+            parts.parking.devices.note(
+                DeviceKey.make(app: "im", uid: "u", device: ""), dueMs: world.shard.steadyMs + leftMs,
+                of: EventSource(),
+                isRefused: isRefused, nowNanos: world.shard.nowNanos - 1)
+            let job = try world.recipient()
+            job.readNanos = world.shard.nowNanos
+            let dueMs = parts.parking.devices.dueMs(
+                DeviceKey.make(app: "im", uid: job.uid, device: ""), before: job, nowMs: world.shard.steadyMs)
+            #expect((dueMs != nil) == waits)
+        }
+    }
+
     /// No note of the user names a recipient that waits for a desktop: later pushes do not wait for it. A repeat must.
     @Test func theMarkOfARecipientThatWaitsForADesktopSaysThatItIsParked() throws {
         try Self.with { world, parts in

@@ -33,7 +33,7 @@ import Testing
         cause: ParkCause = .unavailable, partition: Int32 = 0
     ) -> ParkedWork {
         let batch = ParkedBatch(.alone(partition, topic: 1, .parked))
-        batch.writtenMs = writtenMs
+        batch.readMs = writtenMs
         return ParkedWork(
             ParkedRecord(
                 app: app, uid: uid, raw: [], cause: cause, dueMs: dueMs, writtenMs: writtenMs, id: id), of: batch)
@@ -248,6 +248,17 @@ import Testing
         wheel.arrived(Deferred(moved.flatMap(\.open)))
         wheel.read(first)
         #expect(Self.taken(&wheel, nowMs: 300_100).map(\.record.id) == ["1", "2"])
+    }
+
+    @Test func `a record that the broker refused is written again no sooner than one that was just read`() {
+        var wheel = ParkedWheel()
+        let work = Self.work("1", dueMs: 900_000)
+        Self.read(&wheel, [work])
+        let full: Set = [work.partition]
+        let moved = wheel.move(from: full, atMost: 9, nowMs: 30_000)
+        wheel.stay(moved.flatMap(\.open), of: work.batch, nowMs: 30_000)
+        #expect(wheel.move(from: full, atMost: 9, nowMs: 59_999).isEmpty)
+        #expect(wheel.move(from: full, atMost: 9, nowMs: 60_000).count == 1)
     }
 
     @Test func `of an app's excess the newest records are written again, and only those count as moved`() {

@@ -24,7 +24,7 @@ final class Digests {
     private static let leaseMs: Int64 = 120_000
     /// Between two attempts at a digest while APNs is away.
     static let againMs: Int64 = 10_000
-    /// A digest is useless so many hours after DND.
+    /// The life of a digest from the start of each try.
     private static let lifetimeMs: Int64 = 12 * 3_600_000
     private static let claimMax = 64
 
@@ -105,7 +105,7 @@ final class Digests {
         shard.requestTurn()
     }
 
-    /// All its outcomes are recorded. A digest lost with the connection returns with the lease, and is found finished.
+    /// The digest is over: its outcomes are recorded, it is empty, or DND puts it off. A digest lost with the connection returns with the lease, and is found finished.
     func end(_ digest: DigestJob) {
         if let atMs = digest.putOffToMs {
             try? shard.store.putOffDigest(of: digest.user, toMs: atMs, nowMs: shard.nowMs, tag: Tag.noteBits)

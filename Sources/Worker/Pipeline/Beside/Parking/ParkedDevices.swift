@@ -9,6 +9,8 @@ final class ParkedDevices {
         var dueMs: Int64
         /// The event that was parked last.
         var source: EventSource
+        /// Redis refused it, or an earlier one: only this shard knows of the wait.
+        var isRefused = false
         /// Events that had returned and were parked again. Others of the device may have been parked since.
         var again: [Again] = []
 
@@ -62,31 +64,38 @@ final class ParkedDevices {
     ///   - key: `DeviceKey.make`; with an empty device for the whole user.
     ///   - source: the event whose work is parked.
     ///   - returnedNanos: when it began, if it had returned (monotonic).
+    ///   - isRefused: whether Redis refuses the note.
     /// - Returns: when the last of the device's noted work is due.
     @discardableResult
     func note(
-        _ key: UInt64, dueMs: Int64, of source: EventSource, returnedNanos: UInt64? = nil, nowNanos: UInt64
+        _ key: UInt64, dueMs: Int64, of source: EventSource, returnedNanos: UInt64? = nil, isRefused: Bool = false,
+        nowNanos: UInt64
     ) -> Int64 {
         let latest = max(dueMs, notes[key]?.dueMs ?? .min)
         if notes.count < Self.capacity || notes[key] != nil {
-            var note = Note(atNanos: nowNanos, dueMs: latest, source: source, again: notes[key]?.again ?? [])
+            var note = Note(
+                atNanos: nowNanos, dueMs: latest, source: source,
+                isRefused: isRefused || notes[key]?.isRefused ?? false,
+                again: notes[key]?.again ?? [])
             if let returnedNanos { note.addAgain(begunNanos: returnedNanos) }
             notes[key] = note
         }
         return latest
     }
 
-    /// The time on the steady clock at which the device's parked pushes are due; nil if none was parked since the recipient was
-    /// read and none of an earlier recipient is about to be parked.
-    func dueMs(_ key: UInt64, before job: RecipientJob) -> Int64? {
-        if let note = notes[key], isAhead(note, of: job) { return note.dueMs }
+    /// The time on the steady clock at which the device's parked pushes are due; nil if Redis has told of all that was parked before
+    /// the recipient was read, and none of an earlier recipient is about to be parked.
+    func dueMs(_ key: UInt64, before job: RecipientJob, nowMs: Int64) -> Int64? {
+        if let note = notes[key], isAhead(note, of: job, nowMs: nowMs) { return note.dueMs }
         return hasWaiting(key, before: job.order) ? notes[key]?.dueMs ?? 0 : nil
     }
 
     /// Work of one conversation returns together, so that an earlier event may have been parked again before this one was read. A
     /// later one, or one of another partition, is not ahead: two conversations of a device would wait for each other without end.
-    private func isAhead(_ note: Note, of job: RecipientJob) -> Bool {
-        guard let parked = job.event.parked?.record else { return note.atNanos >= job.readNanos }
+    private func isAhead(_ note: Note, of job: RecipientJob, nowMs: Int64) -> Bool {
+        guard let parked = job.event.parked?.record else {
+            return note.atNanos >= job.readNanos || (note.isRefused && note.dueMs > nowMs)
+        }
         return (note.again + [Again(atNanos: note.atNanos, source: note.source)]).contains {
             $0.atNanos >= job.event.begunNanos && $0.source.isBefore(parked.source)
         }

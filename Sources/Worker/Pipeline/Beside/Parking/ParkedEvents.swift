@@ -47,7 +47,7 @@ final class ParkedEvents {
         return park(record, event, raw, .share, dueMs: shard.steadyMs)
     }
 
-    /// A scheduled message waits for its time outside memory.
+    /// A scheduled message waits for its time as a parked record, not as an open event.
     func parkUntilItsTime(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8]) -> Passage {
         // Only it is sent later than now, but for a clock that is a little late.
         guard event.sentMs > shard.nowMs, let sendAtMs = event.sendAtMs else { return .goesOn }
@@ -84,8 +84,8 @@ final class ParkedEvents {
         var parked = ParkedRecord(
             whole, uid: uids?.count == 1 ? uids?.first : nil, cause: cause, dueMs: dueMs, writtenMs: shard.steadyMs)
         parked.facts = record.origin.place.parkedFacts
-        // Another worker may read it at once: it must wait until this one has written its records of the conversation.
-        // This process sees for itself when it is.
+        // Another worker may read this record before this process has parked or pushed the earlier event: so it is due later. This
+        // process ignores that time and looks at the conversation (`mayBeginNow`).
         if cause == .share, work.hasEvent(of: conversation, app: parked.app) {
             parked.dueMs = max(dueMs, shard.steadyMs &+ shard.limits.outOfHandMs)
             parked.process = shard.processMark
@@ -188,16 +188,18 @@ final class ParkedEvents {
             for client in app.clients { client.probesBegun = 0 }
         }
         guard hasRoom, mayBegin, !intakes.events.isClosing else { return }
-        parking.beginDue(atMost: shard.limits.parkedPerLook) { record in isDue(record) }
+        parking.beginDue(atMost: shard.limits.parkedPerLook) { record in mayBeginNow(record) }
     }
 
-    /// Acks wait while Redis takes no writes, as all user state does.
+    /// Whether acks for the record may not be applied yet: user state waits while Redis takes no writes.
     private func mayAckBeUnread(_ record: ParkedRecord) -> Bool {
         let lateNanos = UInt64(max(0, shard.steadyMs &- record.dueMs)) &* 1_000_000
         return waits.mayAckBeUnread(shard.nowNanos &- min(lateNanos, shard.nowNanos))
     }
 
-    private func isDue(_ record: ParkedRecord) -> Bool {
+    /// Whether room, its app's state and the end of its wait let a due record begin. If the record's client has a problem, it counts
+    /// as a probe.
+    private func mayBeginNow(_ record: ParkedRecord) -> Bool {
         guard let app = apps[record.app] else { return true }
         guard app.inHand.hasRoomAgain(shard.limits, pushesAhead: app.pushesAhead) else { return false }
         if record.process == shard.processMark {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import PushCore
 
-/// The open part of one recipient of a parked event, or an event with all its recipients.
+/// One recipient's part of a record of `carillon.parked` (`Deferred`), or an event with all its recipients.
 ///
 /// The reader continues like after a crash: the claim shows whether the message was counted, and the devices that were pushed; the
 /// journal has the devices that ended. `Deferred` is the stored form.
@@ -12,7 +12,7 @@ struct ParkedRecord: Sendable, Equatable {
     var cause: ParkCause
     /// The cause's name, if a later version wrote it: the recipient is decided again when it is due.
     var laterCause: String?
-    /// It is looked at again then. In the topic this and the other times are Unix ms by the writer's clock; in memory they are
+    /// The time of the next look at it. In the topic this and the other times are Unix ms by the writer's clock; in memory they are
     /// on the shard's steady clock (`taken`, `leaving`).
     var dueMs: Int64
     /// When it was written, or read.

@@ -7,12 +7,12 @@ import Queues
 /// Recipients read from `carillon.parked` that wait for their due time, or for the end of their app's problem.
 ///
 /// A machine without clock and server. Work of one user and conversation begins in the order of its events: an event that was
-/// parked on arrival may be in the topic before an earlier one that was parked later. The due work of a line begins together, and
-/// later work after the end of all of it. Held work is separate, because a message that comes after the desktop left does not wait
-/// for it. Apps take turns, so that nobody's backlog delays another's. The topic's ledger bounds the records, and `Parking` their
-/// recipients.
+/// parked on arrival may be in the topic before an earlier one that was parked later. Recipients of a line that are due begin together,
+/// and later ones after the end of all of these; an event with all its recipients does not wait. Held, unclaimed, scheduled and
+/// background work has lines of its own (`kind`): other work does not wait for it. Apps take turns, so that nobody's backlog delays
+/// another's. The topic's ledger bounds the records; if several apps share, `ParkedShares` bounds those of each.
 struct ParkedWheel {
-    /// The hash of app, conversation and user, or of app and conversation. After a collision two would only wait for each other.
+    /// The hash of app, conversation, user (if it is one recipient) and kind of wait. After a collision two would only wait for each other.
     typealias Key = UInt64
 
     private struct Line {
@@ -25,7 +25,8 @@ struct ParkedWheel {
         var begun = 0
         /// When they were begun, in ms of the steady clock.
         var begunMs: Int64 = 0
-        /// When it is looked at next, in ms of the steady clock; nil: nothing of it waits.
+        /// When it is looked at next, in ms of the steady clock; nil: nothing of it waits, or its next work waits
+        /// for the end of begun work.
         var plannedMs: Int64?
 
         /// Within a partition of the events topic the offsets give the order. The brokers' times, which depend on
@@ -272,7 +273,7 @@ struct ParkedWheel {
         from partitions: Set<TopicPartition>, atMost limit: Int, nowMs: Int64,
         mayExceed: (ParkedBatch) -> Bool = { _ in false }, isExcess: (ParkedBatch) -> Bool = { _ in true }
     ) -> [(batch: ParkedBatch, open: [ParkedRecord])] {
-        func isOld(_ batch: ParkedBatch) -> Bool { nowMs &- batch.writtenMs >= Self.moveAfterMs }
+        func isOld(_ batch: ParkedBatch) -> Bool { nowMs &- batch.readMs >= Self.moveAfterMs }
         var works: [ObjectIdentifier: [ParkedWork]] = [:]
         for line in lines.values {
             for work in line.waiting where work.batch.begun == 0 && partitions.contains(work.partition) {
@@ -319,8 +320,9 @@ struct ParkedWheel {
         if work.record.cause == .scheduled { scheduledCount += change }
     }
 
-    /// The broker refuses a record that was to be written again: its work stays.
-    mutating func stay(_ open: [ParkedRecord], of batch: ParkedBatch) {
+    /// The broker refuses a record that was to be written again: its work stays, like that of a record that was just read.
+    mutating func stay(_ open: [ParkedRecord], of batch: ParkedBatch, nowMs: Int64) {
+        batch.readMs = nowMs
         for record in open { insert(ParkedWork(record, of: batch)) }
     }
 

@@ -11,8 +11,8 @@ final class ParkedBatch {
     var open = 0
     /// The number of them in progress.
     var begun = 0
-    /// When it was written, or read, in ms of the steady clock.
-    var writtenMs: Int64 = 0
+    /// When it was read, or refused as it was written again, in ms of the steady clock.
+    var readMs: Int64 = 0
     /// The outcomes of its recipients with their subject. They count when the record is settled.
     var counted = RecordCounts()
     /// It goes to the dead-letter topic.

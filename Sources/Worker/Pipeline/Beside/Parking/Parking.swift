@@ -241,7 +241,8 @@ final class Parking {
         // Work that is parked behind a refused push may have begun to wait before the refusal.
         let dueMs = devices.note(
             DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: wait?.dueMs ?? record.dueMs,
-            of: record.source, returnedNanos: event?.returnedNanos, nowNanos: shard.nowNanos)
+            of: record.source, returnedNanos: event?.returnedNanos,
+            isRefused: shard.writes.refusesSome(nowNanos: shard.nowNanos), nowNanos: shard.nowNanos)
         note.dueMs = dueMs &- shard.steadyMs &+ nowMs
         try? shard.store.noteParked(
             app: record.app, uid: uid, device: device, note, id: record.id,
@@ -283,7 +284,7 @@ final class Parking {
             stayed.append((event, one.record.open))
         case .batch(let batch, _):
             if one.partitionGoes { return intake.mayEndRevocation() }
-            wheel.stay(one.record.open, of: batch)
+            wheel.stay(one.record.open, of: batch, nowMs: shard.steadyMs)
         }
         shard.requestTurn()
     }
@@ -302,7 +303,7 @@ final class Parking {
     func read(_ record: Deferred, _ origin: EventJob.Origin, share: Double = 1) {
         wheel.arrived(record)
         let batch = ParkedBatch(origin, later: record.later)
-        batch.writtenMs = shard.steadyMs
+        batch.readMs = shard.steadyMs
         guard let first = record.open.first else { return intake.settle(origin.place) }
         let waitedMs = shard.sharedMs &- first.writtenMs
         let open = record.open.map { $0.taken(nowMs: shard.sharedMs, steadyMs: shard.steadyMs) }
@@ -487,7 +488,7 @@ final class Parking {
             full[batch.partition, default: [:]][batch.size.app] = isFull
             return isFull
         } isExcess: { batch in
-            guard shard.steadyMs &- batch.writtenMs >= ParkedShares.restMs, isFull(batch),
+            guard shard.steadyMs &- batch.readMs >= ParkedShares.restMs, isFull(batch),
                 held.mayMove(batch.size.bytes, nowMs: shard.steadyMs)
             else { return false }
             held.remove(batch)

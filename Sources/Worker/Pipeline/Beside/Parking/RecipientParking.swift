@@ -2,7 +2,7 @@
 import Digits
 import PushCore
 
-/// A recipient's state in `carillon.parked`: its devices that wait to be parked, and the facts from the record that
+/// A recipient's devices that wait to be parked as soon as nothing else of it is in progress, and the content of the record that
 /// returned it.
 final class RecipientParking {
     /// Devices that are parked as soon as nothing else of the recipient is in progress.
@@ -13,6 +13,7 @@ final class RecipientParking {
     var holdUntilMs: Int64?
 
     struct Wait {
+        /// Index in `RecipientJob.devices`; -1: the whole recipient, without a route (`RecipientEnds.parkWhole`).
         let device: Int
         let cause: ParkCause
         /// On the shard's steady clock.

@@ -31,13 +31,13 @@ final class ChangeJob {
     var counted = RecordCounts()
     /// Further owed claims of its record, which follow this one.
     var unpaid: ArraySlice<OwedClaim> = []
-    /// Its step is with Redis and long (`UserStates.heavyInHand`).
+    /// Its step is with Redis and long (`HeavyChanges`).
     var isHeavy = false
-    /// While Redis has not stored it (`UnstoredChanges`); empty before its first try has failed.
+    /// Its keys in `UnstoredChanges`; empty unless Redis refuses writes or a try has failed.
     var unstoredKeys: [UnstoredChanges.Key] = []
     /// It lowered a badge that devices must get.
     var owesClear = false
-    /// The process that served its keys at its start (`UserStates.generation`).
+    /// The generation of the Redis server that had its keys when it began (`UserStates.generation`).
     var generation: UInt32 = 0
     /// The record's key and bytes, if the stored settings may make it a bad record.
     var original: (key: [UInt8]?, value: [UInt8])?

@@ -26,9 +26,10 @@ struct DeviceWork {
         case held
         /// The device waits to be parked together with the rest of its recipient.
         case parked
-        /// An end: a later round has another route for the device, or the partition's next owner takes over.
+        /// An end: a later round has another route for the device, its recipient has left for the topic, or the partition's next owner
+        /// takes over.
         case replaced
-        /// An end: the outcome is recorded, or `park` left it to the topic.
+        /// An end: the device's part is over, and its outcome is recorded if one is due.
         case ended
 
         /// Whether the push is queued or in the APNs client.

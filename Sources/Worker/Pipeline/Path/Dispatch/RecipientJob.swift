@@ -23,7 +23,7 @@ final class RecipientJob: PushJob {
     var journal = Journal()
     /// What marks it as finished, if it was built before the last record was acknowledged.
     var mark: FinishedMark?
-    /// Its state in `carillon.parked`; nil if it was never parked.
+    /// Its devices that wait to be parked, and its state from the topic; nil if it has had neither.
     var parking: RecipientParking?
     /// App, user, message and kind, which a repeat of the event shares.
     private(set) lazy var dedupKey = keepPrefix().id()
@@ -145,7 +145,7 @@ final class RecipientJob: PushJob {
         static let clearsBadge = Flags(rawValue: 1 << 12)
         /// Its partition goes to another owner.
         static let partitionGoes = Flags(rawValue: 1 << 13)
-        /// It cannot be parked: its record is too large for the topic.
+        /// It cannot be parked: the broker refused its record.
         static let staysInMemory = Flags(rawValue: 1 << 14)
         /// A device acknowledged: the user has the message.
         static let reached = Flags(rawValue: 1 << 15)
@@ -225,9 +225,6 @@ final class RecipientJob: PushJob {
     /// An extension adds 1 for its alert (`badge: none`).
     var isAddedByClient: Bool { event.isAddedByClient && flags.contains(.addsToBadge) }
 
-    /// The token of the device's push, if that is queued or in the APNs client; nil also for an unknown device.
-    func pushedToken(_ index: Int) -> BoundToken? { isPushing(index) ? devices[index].push?.token : nil }
-
     /// Whether a device has neither a new route nor an end. By index: the array's iterator would copy each device.
     var hasReplacedDevice: Bool { devices.indices.contains { devices[$0].phase == .replaced } }
 
@@ -244,7 +241,7 @@ final class RecipientJob: PushJob {
         return earliest
     }
 
-    /// Nothing was done for it, by this try or an earlier one.
+    /// Whether nothing was done for it, by this try or an earlier one.
     var isUntouched: Bool {
         devices.isEmpty && silentConnections.isEmpty && journal.isEmpty && parking == nil && !isResumed
             && !flags.contains(.accepted) && !flags.contains(.recordedWithoutDevice)
@@ -298,7 +295,7 @@ final class RecipientJob: PushJob {
         }
     }
 
-    /// It may be marked in the members' common key: it has no mark of its own.
+    /// Whether it may be marked in the members' common key: it has no mark of its own.
     var usesGroupMarks: Bool {
         event.groupMarkNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
             && (openMark == .notYet || openMark == .none) && !journal.hasAddedByClient

@@ -25,16 +25,11 @@ struct RecipientMachine: Equatable {
     private(set) var openDevices: Int32 = 0
     /// Records without the broker's acknowledgement.
     private(set) var unackedRecords: Int32 = 0
-    /// False if no mark may be written, because nothing was done or the rest is left to the topic or to another owner.
+    /// False if no mark may be written: nothing was done, another try has marked or will mark it, or the rest is left to the topic or
+    /// to another owner.
     private(set) var isMarked = true
 
     init(_ candidate: Candidate) { phase = .deciding(candidate) }
-
-    /// Decided, with these devices and nothing else open.
-    init(openDevices: Int32) {
-        phase = .open
-        self.openDevices = openDevices
-    }
 
     /// The present round of its decision; nil if none is in progress.
     var candidate: Candidate? { if case .deciding(let candidate) = phase { candidate } else { nil } }
@@ -118,7 +113,7 @@ struct RecipientMachine: Equatable {
     /// The record of a recipient that goes to the topic; nil if it does not.
     var leaving: ParkedRecord? { if case .leaving(let record) = phase { record } else { nil } }
 
-    /// No mark will be written: another marks the work, or nothing was done.
+    /// No mark will be written: nothing was done, another try has marked or will mark it, or the rest is left.
     mutating func leaveUnmarked() { isMarked = false }
 
     /// Its partition goes to another owner. Work that is not in flight is left to that owner; work in flight ends here.
@@ -136,7 +131,7 @@ struct RecipientMachine: Equatable {
 
     // MARK: The end
 
-    /// All its devices have ended, so that only records are awaited.
+    /// Whether all its devices have ended, so that only records are awaited.
     var awaitsRecordsOnly: Bool { isOpen && openDevices == 0 && unackedRecords > 0 }
 
     /// Ask whenever a part of it ended.

@@ -277,7 +277,7 @@ final class RecipientWaits {
         }
         if parking.devices.isEmpty { return nil }
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
-        return parking.devices.dueMs(key, before: job)
+        return parking.devices.dueMs(key, before: job, nowMs: shard.steadyMs)
     }
 
     /// The note in Redis belongs to the record that returned the recipient, or to one behind it.

@@ -268,7 +268,7 @@ final class Sender {
     private func causeToPark(_ job: RecipientJob, _ index: Int, _ client: AppContext.Client?) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
         if job.devices[index].parksAtItsTurn { return .park(.behind, dueMs: shard.steadyMs, client: nil) }
-        if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job) {
+        if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job, nowMs: shard.steadyMs) {
             return .park(.behind, dueMs: dueMs, client: nil)
         }
         guard let client, client.heldUpNanos != nil,
