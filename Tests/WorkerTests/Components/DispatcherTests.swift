@@ -184,9 +184,12 @@ struct DispatcherTests {
     }
 
     /// Redis refused the note of the earlier one, so no read can find it.
-    @Test(arguments: [(true, 5_000, true), (true, 0, false), (false, 5_000, false)] as [(Bool, Int64, Bool)])
-    func `a message waits behind earlier parked work of its user whose note Redis refused, as long as that waits`(
-        isRefused: Bool, leftMs: Int64, waits: Bool
+    @Test(
+        arguments: [
+            (true, 5_000, false, true), (true, 0, true, true), (true, 0, false, false), (false, 5_000, true, false),
+        ] as [(Bool, Int64, Bool, Bool)])
+    func `a message waits behind earlier parked work of its user whose note Redis refused, as long as that may wait`(
+        isRefused: Bool, leftMs: Int64, mayHoldWork: Bool, waits: Bool
     ) throws {
         try Self.with { world, parts in
             parts.parking.devices.note(
@@ -196,7 +199,8 @@ struct DispatcherTests {
             let job = try world.recipient()
             job.readNanos = world.shard.nowNanos
             let dueMs = parts.parking.devices.dueMs(
-                DeviceKey.make(app: "im", uid: job.uid, device: ""), before: job, nowMs: world.shard.steadyMs)
+                DeviceKey.make(app: "im", uid: job.uid, device: ""), before: job, nowMs: world.shard.steadyMs,
+                mayHoldWork: mayHoldWork)
             #expect((dueMs != nil) == waits)
         }
     }

@@ -85,16 +85,18 @@ final class ParkedDevices {
 
     /// The time on the steady clock at which the device's parked pushes are due; nil if Redis has told of all that was parked before
     /// the recipient was read, and none of an earlier recipient is about to be parked.
-    func dueMs(_ key: UInt64, before job: RecipientJob, nowMs: Int64) -> Int64? {
-        if let note = notes[key], isAhead(note, of: job, nowMs: nowMs) { return note.dueMs }
+    ///
+    /// - Parameter mayHoldWork: `RedisWrites.mayHoldWork`: work whose note Redis refused may wait for longer than its time.
+    func dueMs(_ key: UInt64, before job: RecipientJob, nowMs: Int64, mayHoldWork: Bool) -> Int64? {
+        if let note = notes[key], isAhead(note, of: job, mayHoldWork || note.dueMs > nowMs) { return note.dueMs }
         return hasWaiting(key, before: job.order) ? notes[key]?.dueMs ?? 0 : nil
     }
 
     /// Work of one conversation returns together, so that an earlier event may have been parked again before this one was read. A
     /// later one, or one of another partition, is not ahead: two conversations of a device would wait for each other without end.
-    private func isAhead(_ note: Note, of job: RecipientJob, nowMs: Int64) -> Bool {
+    private func isAhead(_ note: Note, of job: RecipientJob, _ mayWait: Bool) -> Bool {
         guard let parked = job.event.parked?.record else {
-            return note.atNanos >= job.readNanos || (note.isRefused && note.dueMs > nowMs)
+            return note.atNanos >= job.readNanos || (note.isRefused && mayWait)
         }
         return (note.again + [Again(atNanos: note.atNanos, source: note.source)]).contains {
             $0.atNanos >= job.event.begunNanos && $0.source.isBefore(parked.source)

@@ -55,6 +55,11 @@ final class RedisWrites {
         refusal != nil || (refusedNanos != 0 && nowNanos &- refusedNanos < Self.latelyNanos)
     }
 
+    /// Whether work that waits for Redis to take its writes may still wait: it is tried again within this time.
+    func mayHoldWork(nowNanos: UInt64) -> Bool {
+        refusal != nil || (refusedNanos != 0 && nowNanos &- refusedNanos < UnstoredCounts.pauseNanos)
+    }
+
     /// A write was accepted.
     func taken(nowNanos: UInt64) {
         if refusal == nil { return }

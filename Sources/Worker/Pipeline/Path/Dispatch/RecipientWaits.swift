@@ -277,7 +277,8 @@ final class RecipientWaits {
         }
         if parking.devices.isEmpty { return nil }
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
-        return parking.devices.dueMs(key, before: job, nowMs: shard.steadyMs)
+        return parking.devices.dueMs(
+            key, before: job, nowMs: shard.steadyMs, mayHoldWork: shard.writes.mayHoldWork(nowNanos: shard.nowNanos))
     }
 
     /// The note in Redis belongs to the record that returned the recipient, or to one behind it.

@@ -268,7 +268,11 @@ final class Sender {
     private func causeToPark(_ job: RecipientJob, _ index: Int, _ client: AppContext.Client?) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
         if job.devices[index].parksAtItsTurn { return .park(.behind, dueMs: shard.steadyMs, client: nil) }
-        if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job, nowMs: shard.steadyMs) {
+        if !parked.isEmpty,
+            let dueMs = parked.dueMs(
+                job.devices[index].queueKey, before: job, nowMs: shard.steadyMs,
+                mayHoldWork: shard.writes.mayHoldWork(nowNanos: shard.nowNanos))
+        {
             return .park(.behind, dueMs: dueMs, client: nil)
         }
         guard let client, client.heldUpNanos != nil,
