@@ -217,7 +217,7 @@ final class Parking {
     }
 
     /// Lets later work of the device, user or conversation see that this one is before it, and its reader, which of its devices must wait
-    /// on. Best effort: if Redis refuses it, only the order is lost.
+    /// on. Best effort: if Redis refuses it, only this shard keeps the order.
     private func noteDevices(of record: ParkedRecord, _ waits: [DeviceWait], _ event: EventJob) {
         if record.devices.isEmpty, record.cause.holdsDevice { note(record, of: "", nil, event) }
         for device in record.devices {
