@@ -183,6 +183,29 @@ struct DispatcherTests {
         }
     }
 
+    @Test(arguments: [nil, "u"] as [String?])
+    func `recipients of one record, or of an event that returned whole, are written again in one record`(uid: String?)
+        throws
+    {
+        try Self.with { world, parts in
+            func record(_ uid: String?) -> ParkedRecord {
+                var record = ParkedRecord(
+                    app: "im", uid: uid, raw: Array("{}".utf8), cause: .unclaimed, dueMs: 0, writtenMs: 0, id: "mm")
+                record.facts = [.owesClaim, .accepted]
+                return record
+            }
+            let batch = ParkedBatch(.alone(0, topic: 1, .parked))
+            batch.hasSeveral = uid != nil
+            var returned = record(uid)
+            returned.facts = []
+            for number in 0..<3 {
+                try world.turn { parts.parking.goOn(ParkedWork(returned, of: batch), [record("u\(number)")]) }
+            }
+            for _ in 0..<5 { try world.turn { parts.parking.tick() } }
+            #expect(world.records(\.parked).count == 1)
+        }
+    }
+
     /// Redis refused the note of the earlier one, so no read can find it.
     @Test(
         arguments: [

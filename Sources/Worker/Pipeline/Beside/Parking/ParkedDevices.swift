@@ -86,7 +86,7 @@ final class ParkedDevices {
     /// The time on the steady clock at which the device's parked pushes are due; nil if Redis has told of all that was parked before
     /// the recipient was read, and none of an earlier recipient is about to be parked.
     ///
-    /// - Parameter mayHoldWork: `RedisWrites.mayHoldWork`: work whose note Redis refused may wait for longer than its time.
+    /// - Parameter mayHoldWork: `RedisWrites.mayHoldWork`: Redis refused notes, and their work may wait for longer than its time.
     func dueMs(_ key: UInt64, before job: RecipientJob, nowMs: Int64, mayHoldWork: Bool) -> Int64? {
         if let note = notes[key], isAhead(note, of: job, mayHoldWork || note.dueMs > nowMs) { return note.dueMs }
         return hasWaiting(key, before: job.order) ? notes[key]?.dueMs ?? 0 : nil

@@ -402,18 +402,20 @@ final class Parking {
         for record in open {
             if record.facts.contains(.owesClaim), work.record.uid == nil || record.hasProgress(since: work.record) {
                 work.batch.open += 1
-                save(record, of: work.batch)
+                save(record, of: work)
             } else {
                 wheel.putBack(record, from: work)
             }
         }
     }
 
-    private func save(_ record: ParkedRecord, of batch: ParkedBatch) {
-        if batch.hasSeveral, let place = unsaved.lastIndex(where: { $0.batch === batch }) {
+    private func save(_ record: ParkedRecord, of work: ParkedWork) {
+        // A record of one recipient is here once.
+        let mayBeHere = work.batch.hasSeveral || work.record.uid == nil
+        if mayBeHere, let place = unsaved.lastIndex(where: { $0.batch === work.batch }) {
             unsaved[place].open.append(record)
         } else {
-            unsaved.append(Unsaved(batch: batch, open: [record]))
+            unsaved.append(Unsaved(batch: work.batch, open: [record]))
         }
     }
 

@@ -33,7 +33,7 @@ final class ChangeJob {
     var unpaid: ArraySlice<OwedClaim> = []
     /// Its step is with Redis and long (`HeavyChanges`).
     var isHeavy = false
-    /// Its keys in `UnstoredChanges`; empty unless Redis refuses writes or a try has failed.
+    /// The change's keys in `UnstoredChanges`; empty unless Redis refuses writes or a try has failed.
     var unstoredKeys: [UnstoredChanges.Key] = []
     /// It lowered a badge that devices must get.
     var owesClear = false

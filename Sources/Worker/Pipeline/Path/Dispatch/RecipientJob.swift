@@ -23,7 +23,7 @@ final class RecipientJob: PushJob {
     var journal = Journal()
     /// What marks it as finished, if it was built before the last record was acknowledged.
     var mark: FinishedMark?
-    /// Its devices that wait to be parked, and its state from the topic; nil if it has had neither.
+    /// The devices that wait to be parked, and the state from the topic; nil if it has had neither.
     var parking: RecipientParking?
     /// App, user, message and kind, which a repeat of the event shares.
     private(set) lazy var dedupKey = keepPrefix().id()
@@ -145,7 +145,7 @@ final class RecipientJob: PushJob {
         static let clearsBadge = Flags(rawValue: 1 << 12)
         /// Its partition goes to another owner.
         static let partitionGoes = Flags(rawValue: 1 << 13)
-        /// It cannot be parked: the broker refused its record.
+        /// The recipient cannot be parked: the broker refused its record.
         static let staysInMemory = Flags(rawValue: 1 << 14)
         /// A device acknowledged: the user has the message.
         static let reached = Flags(rawValue: 1 << 15)
